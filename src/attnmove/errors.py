@@ -1,0 +1,36 @@
+"""The tree of exceptions: each says what was expected, what was found and what to do.
+
+AttnMoveError
+├── DataError        the input is not what it should be (file, row, column, value)
+├── ConfigError      an option or a combination of options makes no sense
+├── NotFittedError   a model was asked before it was trained
+├── MissingExtra     an optional library is not installed
+└── RunError         a dataset or run folder cannot be read or written
+"""
+
+
+class AttnMoveError(Exception):
+    """Something attnmove can explain in one sentence; the command line prints it and exits with 1."""
+
+
+class DataError(AttnMoveError):
+    """The input is not what it should be."""
+
+
+class ConfigError(AttnMoveError):
+    """An option, or a combination of options, makes no sense."""
+
+
+class NotFittedError(AttnMoveError):
+    """A model was asked for scores before it was trained."""
+
+
+class RunError(AttnMoveError):
+    """A dataset or run folder cannot be read or written."""
+
+
+class MissingExtra(AttnMoveError):  # noqa: N818 - the name states the remedy, not a fault
+    """An optional library is not installed."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {library}, which is not installed: pip install 'attnmove[{extra}]'")

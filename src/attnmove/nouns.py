@@ -1,0 +1,198 @@
+"""The nouns everything else is a verb between: their columns, types and checks. Arrays only: numpy and pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from attnmove.errors import DataError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+MISSING = -1
+"""The location of a slot nobody saw."""
+
+MINUTES_PER_DAY = 1440
+SPLITS = ("past", "train", "valid", "test")
+"""`past` days are history only: the first days of each user."""
+
+EARTH_RADIUS_M = 6_371_008.8
+"""Mean radius of the Earth; all distances are on the sphere."""
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+Text = npt.NDArray[np.object_]
+Dates = npt.NDArray[np.datetime64]
+
+
+@dataclass(frozen=True)
+class Points:
+    """A table of fixes, not yet read: `user, time (UTC), lon, lat`, and `reason` where a row is refused.
+
+    The table also has the source's own text of each of the four (`raw_user, raw_time, raw_lat, raw_lon`), so that a
+    refused row can be kept as it was written.
+    """
+
+    table: ir.Table
+    source: str
+    """What was read, as the user named it."""
+    format: str
+    """csv, parquet, ndjson, geolife, gpx, google, table."""
+    chosen: Mapping[str, str]
+    """How each of user, time, lat, lon was found: the column, and how its values are read."""
+    duplicates_possible: bool = True
+
+
+def distance_m(lon1: Float64, lat1: Float64, lon2: Float64, lat2: Float64) -> Float64:
+    """Great-circle distance in metres, element by element (haversine)."""
+    phi1, phi2 = np.radians(lat1), np.radians(lat2)
+    half_dphi = (phi2 - phi1) / 2
+    half_dlam = np.radians(np.subtract(lon2, lon1)) / 2
+    a = np.sin(half_dphi) ** 2 + np.cos(phi1) * np.cos(phi2) * np.sin(half_dlam) ** 2
+    out: Float64 = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(a, 0.0, 1.0)))
+    return out
+
+
+@dataclass(frozen=True)
+class Locations:
+    """The L locations of a dataset; row number = id.
+
+    `lon`, `lat` are NaN for a location whose place is not known (opaque ids). `geometry` is WKB, or None.
+    """
+
+    name: Text
+    """The id in the source: H3 index, polygon property, grid cell, released region id."""
+    lon: Float64
+    lat: Float64
+    key: Int64
+    """What the tessellation's rule answers for a point inside (L,), each once."""
+    geometry: list[bytes | None] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.name)
+        if not (len(self.lon) == len(self.lat) == len(self.key) == n):
+            raise DataError("locations: name, lon, lat and key must have the same length")
+        if self.geometry is not None and len(self.geometry) != n:
+            raise DataError(f"locations: {n} names but {len(self.geometry)} geometries")
+        if len(np.unique(self.key)) != n:
+            raise DataError("locations: a key occurs twice")
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @property
+    def centres(self) -> Float64:
+        """(L, 2) longitude, latitude in degrees."""
+        return np.column_stack([self.lon, self.lat])
+
+    def ids_of(self, keys: Int64) -> Int32:
+        """The id of each key, MISSING where no location has it."""
+        if len(self) == 0:
+            return np.full(len(keys), MISSING, dtype=np.int32)
+        order = np.argsort(self.key, kind="stable")
+        at = np.minimum(np.searchsorted(self.key[order], keys), len(self) - 1)
+        found = order[at]
+        return np.where(self.key[found] == keys, found, MISSING).astype(np.int32)
+
+    def distance_m(self, i: Int32, j: Int32) -> Float64:
+        """Metres between the centres of locations `i` and `j`, element by element; NaN where one is not known."""
+        return distance_m(self.lon[i], self.lat[i], self.lon[j], self.lat[j])
+
+
+@dataclass(frozen=True)
+class Days:
+    """N user-days of T slots, sorted by user and date."""
+
+    user: Text
+    date: Dates
+    loc: Int32
+    """(N, T) location ids, MISSING where nobody saw the user."""
+    split: Text
+    history: Int32
+    """(N, T) the most frequent location of each slot over the user's strictly earlier days; MISSING where none."""
+
+    def __post_init__(self) -> None:
+        n = len(self.user)
+        if self.loc.ndim != 2 or self.history.shape != self.loc.shape:
+            raise DataError(f"days: loc {self.loc.shape} and history {self.history.shape} must both be (N, T)")
+        if not (len(self.date) == len(self.split) == len(self.loc) == n):
+            raise DataError("days: user, date, split and loc must have the same length")
+        if self.loc.dtype != np.int32 or self.history.dtype != np.int32:
+            raise DataError("days: loc and history must be int32")
+        unknown = set(self.split.tolist()) - set(SPLITS)
+        if unknown:
+            raise DataError(f"days: split must be one of {', '.join(SPLITS)}; found {', '.join(sorted(unknown))}")
+        if n > 1:
+            ahead = (self.user[1:] > self.user[:-1]) | (
+                (self.user[1:] == self.user[:-1]) & (self.date[1:] > self.date[:-1])
+            )
+            if not ahead.all():
+                row = int(np.flatnonzero(~ahead)[0]) + 1
+                raise DataError(f"days: row {row} ({self.user[row]}, {self.date[row]}) is not after the row before it")
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def n_slots(self) -> int:
+        return int(self.loc.shape[1])
+
+    @property
+    def observed(self) -> Bool:
+        """(N, T) True where the slot was seen."""
+        return self.loc != MISSING
+
+    @property
+    def first_of_user(self) -> Int64:
+        """(N,) the row of the user's first day; the past of row i is rows first_of_user[i] … i - 1."""
+        if len(self) == 0:
+            return np.zeros(0, dtype=np.int64)
+        new = np.concatenate([[True], self.user[1:] != self.user[:-1]])
+        return np.maximum.accumulate(np.where(new, np.arange(len(self)), 0))
+
+    def rows(self, index: npt.NDArray[Any]) -> Days:
+        """The days at `index` (positions or a mask), in this order."""
+        return Days(self.user[index], self.date[index], self.loc[index], self.split[index], self.history[index])
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Which slots of which days are hidden: one row a (user-day, draw), sorted by user, date, draw."""
+
+    user: Text
+    date: Dates
+    draw: Int32
+    slots: list[Int32] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not (len(self.user) == len(self.date) == len(self.draw) == len(self.slots)):
+            raise DataError("targets: user, date, draw and slots must have the same length")
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def n_draws(self) -> int:
+        return len(np.unique(self.draw))
+
+    def hidden(self, days: Days) -> Iterator[tuple[int, Bool]]:
+        """For each draw, the (N, T) mask of hidden slots of `days`, True where hidden.
+
+        Raises DataError when a target's day is not among `days`.
+        """
+        row_of = {pair: i for i, pair in enumerate(zip(days.user.tolist(), days.date.tolist(), strict=True))}
+        for draw in np.unique(self.draw).tolist():
+            mask = np.zeros(days.loc.shape, dtype=np.bool_)
+            for k in np.flatnonzero(self.draw == draw).tolist():
+                pair = (self.user[k], self.date[k].item())
+                if pair not in row_of:
+                    raise DataError(f"targets: there is no day {pair[0]}, {pair[1]}")
+                mask[row_of[pair], self.slots[k]] = True
+            yield int(draw), mask
