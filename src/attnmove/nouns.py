@@ -115,17 +115,13 @@ class Days:
     loc: Int32
     """(N, T) location ids, MISSING where nobody saw the user."""
     split: Text
-    history: Int32
-    """(N, T) the most frequent location of each slot over the user's strictly earlier days; MISSING where none."""
 
     def __post_init__(self) -> None:
         n = len(self.user)
-        if self.loc.ndim != 2 or self.history.shape != self.loc.shape:
-            raise DataError(f"days: loc {self.loc.shape} and history {self.history.shape} must both be (N, T)")
+        if self.loc.ndim != 2 or self.loc.dtype != np.int32:
+            raise DataError(f"days: loc must be (N, T) int32; found {self.loc.shape} {self.loc.dtype}")
         if not (len(self.date) == len(self.split) == len(self.loc) == n):
             raise DataError("days: user, date, split and loc must have the same length")
-        if self.loc.dtype != np.int32 or self.history.dtype != np.int32:
-            raise DataError("days: loc and history must be int32")
         unknown = set(self.split.tolist()) - set(SPLITS)
         if unknown:
             raise DataError(f"days: split must be one of {', '.join(SPLITS)}; found {', '.join(sorted(unknown))}")
@@ -159,7 +155,7 @@ class Days:
 
     def rows(self, index: npt.NDArray[Any]) -> Days:
         """The days at `index` (positions or a mask), in this order."""
-        return Days(self.user[index], self.date[index], self.loc[index], self.split[index], self.history[index])
+        return Days(self.user[index], self.date[index], self.loc[index], self.split[index])
 
 
 @dataclass(frozen=True)
@@ -170,10 +166,15 @@ class Targets:
     date: Dates
     draw: Int32
     slots: list[Int32] = field(repr=False)
+    """The hidden slots, ascending."""
+    history: Int32 = field(repr=False)
+    """(K, T) the history row of the day as this draw sees it: for each slot the user's most frequent location on
+    strictly earlier days, MISSING where there is none."""
 
     def __post_init__(self) -> None:
-        if not (len(self.user) == len(self.date) == len(self.draw) == len(self.slots)):
-            raise DataError("targets: user, date, draw and slots must have the same length")
+        n = len(self.user)
+        if not (len(self.date) == len(self.draw) == len(self.slots) == len(self.history) == n):
+            raise DataError("targets: user, date, draw, slots and history must have the same length")
 
     def __len__(self) -> int:
         return len(self.user)

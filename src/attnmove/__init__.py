@@ -1,0 +1,37 @@
+"""attnmove fills the gaps in people's daily trajectories."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from attnmove.version import __version__
+
+if TYPE_CHECKING:
+    from attnmove.city import City, synthesize, write_city
+    from attnmove.prep.config import Preparation
+    from attnmove.prep.dataset import Dataset, read_dataset
+    from attnmove.prep.pipeline import prepare
+
+__all__ = ["City", "Dataset", "Preparation", "__version__", "prepare", "read_dataset", "synthesize", "write_city"]
+
+# Loaded when first used: a machine that only trains has neither Ibis nor DuckDB.
+_HOMES = {
+    "City": "city",
+    "Dataset": "prep.dataset",
+    "Preparation": "prep.config",
+    "prepare": "prep.pipeline",
+    "read_dataset": "prep.dataset",
+    "synthesize": "city",
+    "write_city": "city",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'attnmove' has no attribute {name!r}")
+    return getattr(import_module(f"attnmove.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,102 @@
+"""Reading: any of the formats people have, into Points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnmove.engine import Engine
+from attnmove.errors import ConfigError, DataError
+from attnmove.io.clock import Zone
+from attnmove.nouns import Points
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Source = Any
+"""A path, folder or glob; or a pandas, polars, pyarrow or Ibis table."""
+
+
+def read_points(
+    source: Source,
+    engine: Engine,
+    *,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    zone: Zone | None = None,
+    one_user: str | None = None,
+) -> Points:
+    """The points of `source`, not yet read: checks and conversions are part of the expression.
+
+    `zone` reads times that carry none; `one_user` names the person when the source has no user column.
+    Raises DataError when the source is not what it claims to be.
+    """
+    from attnmove.io.normal import normalise
+    from attnmove.io.sources import find_files
+    from attnmove.io.tabular import scan_tabular, spool
+
+    if isinstance(source, str | Path):
+        name = str(source)
+        format, files = find_files(source, format)
+        if format == "released":
+            raise ConfigError(f"{name}: the released files hold days, not points; use attnmove prepare")
+        if format in _PARSERS:
+            if columns:
+                raise ConfigError(f"--columns has no meaning for {format} files, whose columns are known")
+            rows = _PARSERS[format](files, one_user)
+            files, one_user, tabular = [spool(engine, rows, f"points-{format}")], None, "parquet"
+        else:
+            tabular = format
+    else:
+        name, format, tabular = type(source).__name__, "table", "parquet"
+        files = [spool(engine, _table_batches(source), "points-table")]
+    raw, found = scan_tabular(engine, tabular, files, columns, one_user=one_user)
+    table, chosen = normalise(engine, raw, found, zone=zone, one_user=one_user, source=name)
+    if tabular != "parquet":
+        # Text is parsed once; what follows reads the parsed columns several times.
+        table = engine.keep(table, "points")
+    return Points(table, name, format, chosen)
+
+
+def _table_batches(source: Source) -> Iterator[pa.RecordBatch]:
+    """Arrow batches of a pandas, polars, pyarrow or Ibis table."""
+    import pyarrow as pa
+
+    if hasattr(source, "to_pyarrow_batches"):
+        yield from source.to_pyarrow_batches()
+        return
+    if type(source).__module__.startswith("pandas"):
+        source = pa.Table.from_pandas(source, preserve_index=False)
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise DataError(
+            f"cannot read points from {type(source).__name__}: expected a path or a pandas, polars, pyarrow or Ibis table"
+        )
+    yield from pa.RecordBatchReader.from_stream(source)
+
+
+def _geolife(files: Sequence[Path], one_user: str | None) -> Iterator[pa.RecordBatch]:
+    from attnmove.io.geolife import read_geolife
+
+    return read_geolife(files, one_user=one_user)
+
+
+def _gpx(files: Sequence[Path], one_user: str | None) -> Iterator[pa.RecordBatch]:
+    from attnmove.io.gpx import read_gpx
+    from attnmove.io.texts import in_batches
+
+    return in_batches(read_gpx(files, one_user=one_user))
+
+
+def _google(files: Sequence[Path], one_user: str | None) -> Iterator[pa.RecordBatch]:
+    from attnmove.io.google import read_google
+    from attnmove.io.texts import in_batches
+
+    return in_batches(read_google(files, one_user=one_user))
+
+
+_PARSERS: Mapping[str, Callable[[Sequence[Path], str | None], Iterator[pa.RecordBatch]]] = {
+    "geolife": _geolife,
+    "gpx": _gpx,
+    "google": _google,
+}

@@ -1,0 +1,194 @@
+"""From a table in somebody's columns and types to Points: times in UTC, degrees, and a reason on every refused row."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import ibis
+
+from attnmove.engine import Engine
+from attnmove.errors import DataError
+from attnmove.io.clock import Zone, utc_seconds
+from attnmove.io.columns import Columns
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+REASONS: Mapping[str, str] = {
+    "no_user": "no user",
+    "unparsable_time": "a time that cannot be read",
+    "naive_time": "a time without a zone, and no --timezone to read it in",
+    "not_a_number": "a latitude or longitude that is not a number",
+    "out_of_range": "a latitude outside ±90 or a longitude outside ±180",
+    "null_island": "a fix at latitude 0, longitude 0",
+    "before_1990": "a time before 1990",
+    "future": "a time in the future",
+    "duplicate": "the same user, time, latitude and longitude as another row",
+    "outside": "in no location and too far from the nearest",
+}
+EPOCH_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_1990_US = 631_152_000_000_000
+_SAMPLE = 1_000
+
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_HEAD = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}"
+_NO_SECONDS = r"^([0-9]{4})[-/]([0-9]{2})[-/]([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(.*)$"
+_TAIL = r"^([.,][0-9]{1,9})? ?(Z|z|UTC|GMT|[-+][0-9]{2}(:?[0-9]{2})?)?$"
+
+
+def normalise(
+    engine: Engine, raw: ir.Table, columns: Columns, *, zone: Zone | None, one_user: str | None, source: str
+) -> tuple[ir.Table, dict[str, str]]:
+    """The Points table of `raw`, and how each role was read.
+
+    `zone` is where times without a zone are read: text without one is refused when it is None, and a timestamp column
+    without one (as pandas and DuckDB write UTC) is taken as UTC.
+    """
+    when, naive, style = _time(engine, raw, columns.time, zone=zone, source=source)
+    lat, lon = (_degrees(raw, name, source=source) for name in (columns.lat, columns.lon))
+    user = ibis.literal(one_user) if columns.user is None else raw[columns.user].cast("string")
+    named = raw.select(
+        user=user.strip(),
+        time_us=when,
+        lon=lon,
+        lat=lat,
+        naive=naive,
+        raw_user=user,
+        raw_time=raw[columns.time].cast("string"),
+        raw_lat=raw[columns.lat].cast("string"),
+        raw_lon=raw[columns.lon].cast("string"),
+    )
+    table = named.mutate(reason=_reason(named)).drop("naive")
+    chosen = {
+        "user": f"all {one_user!r}" if columns.user is None else repr(columns.user),
+        "time": f"{columns.time!r} ({style})",
+        "lat": repr(columns.lat),
+        "lon": repr(columns.lon),
+    }
+    return table, chosen
+
+
+def _reason(t: ir.Table) -> ir.StringValue:
+    no_number = t.lat.isnull() | t.lon.isnull() | t.lat.isnan() | t.lon.isnan()
+    return ibis.cases(
+        (t.user.isnull() | (t.user == ""), "no_user"),
+        (t.naive, "naive_time"),
+        (t.time_us.isnull(), "unparsable_time"),
+        (no_number, "not_a_number"),
+        ((t.lat < -90) | (t.lat > 90) | (t.lon < -180) | (t.lon > 180), "out_of_range"),
+        ((t.lat.abs() < 1e-6) & (t.lon.abs() < 1e-6), "null_island"),
+        (t.time_us < _1990_US, "before_1990"),
+        (t.time_us > int(clock.time() * 1_000_000), "future"),
+        else_=ibis.null("string"),
+    )
+
+
+def _degrees(raw: ir.Table, name: str, *, source: str) -> ir.FloatingValue:
+    column = raw[name]
+    if column.type().is_numeric():
+        return column.cast("float64")
+    if column.type().is_string():
+        # The pattern comes first because engines differ in what else they take for a number ("1d", "nan", "1_0").
+        return ibis.ifelse(column.re_search(_NUMBER), column.strip(), ibis.null("string")).try_cast("float64")
+    raise DataError(f"{source}: column {name!r} holds {column.type()}; expected degrees as numbers")
+
+
+def _time(
+    engine: Engine, raw: ir.Table, name: str, *, zone: Zone | None, source: str
+) -> tuple[ir.IntegerValue, ir.BooleanValue, str]:
+    """Microseconds UTC (null where unreadable), where a zone is lacking, and how the column is read in words."""
+    column = raw[name]
+    kind = column.type()
+    never = ibis.literal(False)
+    if kind.is_timestamp():
+        micros = engine.micros(column)
+        if kind.timezone is not None or zone is None:
+            return micros, never, "timestamp" if kind.timezone else "timestamp without zone, taken as UTC"
+        return _to_utc(micros, zone), never, f"timestamp without zone, taken as {zone.name}"
+    if kind.is_numeric():
+        unit = _epoch_unit(_sample(engine, raw, name))
+        return _epoch(column.cast("float64") if kind.is_floating() else column.cast("int64"), unit), never, _words(unit)
+    if not kind.is_string():
+        raise DataError(f"{source}: column {name!r} holds {kind}; expected times (ISO 8601 text, epoch or timestamps)")
+    numbers = [value for value in map(_as_number, _sample(engine, raw, name)) if value is not None]
+    if len(numbers) * 2 > len(_sample(engine, raw, name)):
+        unit = _epoch_unit(numbers)
+        number = ibis.ifelse(column.re_search(_NUMBER), column.strip(), ibis.null("string")).try_cast("float64")
+        return _epoch(number, unit), never, _words(unit)
+    micros, naive = _iso(engine, column.strip(), zone)
+    where = f"; times without a zone are in {zone.name}" if zone is not None else ""
+    return micros, naive, f"ISO 8601{where}"
+
+
+def _iso(
+    engine: Engine, text: ir.StringValue, zone: Zone | None
+) -> tuple[ir.IntegerValue, ir.BooleanValue]:
+    full = ibis.ifelse(text.re_search(_HEAD), text, _with_seconds(text))
+    head = full.substr(0, 19).replace("T", " ")
+    tail = full.substr(19)
+    right = tail.re_search(_TAIL)
+    wall = engine.micros(ibis.ifelse(right, head, ibis.null("string")).try_cast("timestamp"))
+    digits = tail.re_extract(r"^[.,]([0-9]+)", 1)
+    fraction = ibis.ifelse(digits == "", "0", (digits + "000000").substr(0, 6)).try_cast("int64")
+    micros = wall + ibis.ifelse((tail == "") | (tail == "Z"), 0, fraction)
+    has_zone = tail.re_search(r"(Z|z|UTC|GMT|[-+][0-9:]+)$")
+    offset = ibis.ifelse(tail.re_search(r"[-+][0-9:]+$"), _offset_us(tail), 0)
+    if zone is None:
+        unknown = right & ~has_zone & wall.notnull()
+        return ibis.ifelse(has_zone, micros - offset, ibis.null("int64")), unknown.fill_null(False)
+    return ibis.ifelse(has_zone, micros - offset, _to_utc(micros, zone)), ibis.literal(False)
+
+
+def _with_seconds(text: ir.StringValue) -> ir.StringValue:
+    """2008/10/23 02:53:04Z and 2008-10-23 02:53Z in the form of 2008-10-23 02:53:04Z; other text as it is."""
+    dashed = text.re_replace(_NO_SECONDS, r"\1-\2-\3 \4:\5\6")
+    no_seconds = dashed.re_search(r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}($|[^:])")
+    padded = ibis.ifelse(no_seconds, dashed.substr(0, 16) + ":00" + dashed.substr(16), dashed)
+    return ibis.ifelse(padded.re_search(_HEAD), padded, "?")
+
+
+def _offset_us(tail: ir.StringValue) -> ir.IntegerValue:
+    signed = tail.re_extract(r"([-+][0-9:]+)$", 1).replace(":", "")
+    hours, minutes = signed.substr(1, 2).try_cast("int64"), (signed + "00").substr(3, 2).try_cast("int64")
+    size = (hours * 3600 + minutes * 60) * 1_000_000
+    return ibis.ifelse(signed.substr(0, 1) == "-", -size, size)
+
+
+def _to_utc(local_us: ir.IntegerValue, zone: Zone) -> ir.IntegerValue:
+    seconds = local_us // 1_000_000
+    return utc_seconds(seconds, zone) * 1_000_000 + local_us % 1_000_000
+
+
+def _epoch(number: ir.NumericValue, unit: str) -> ir.IntegerValue:
+    sane = number.abs() < 10 ** (13 + {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit] - 2)
+    if unit == "ns":
+        micros = number.cast("int64") // 1_000
+    elif isinstance(number, ibis.expr.types.FloatingValue):
+        micros = (number * EPOCH_UNITS[unit]).round().cast("int64")
+    else:
+        micros = number * EPOCH_UNITS[unit]
+    return ibis.ifelse(sane, micros, ibis.null("int64"))
+
+
+def _epoch_unit(values: list[object]) -> str:
+    sizes = sorted(abs(float(value)) for value in values if isinstance(value, int | float) and value == value)
+    middle = sizes[len(sizes) // 2] if sizes else 0.0
+    return "s" if middle < 1e11 else "ms" if middle < 1e14 else "us" if middle < 1e17 else "ns"
+
+
+def _words(unit: str) -> str:
+    return "epoch " + {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
+
+
+def _sample(engine: Engine, raw: ir.Table, name: str) -> list[object]:
+    few = raw.select(value=raw[name]).filter(ibis._.value.notnull()).limit(_SAMPLE)
+    return [value for batch in engine.batches(few) for value in batch.column(0).to_pylist()]
+
+
+def _as_number(value: object) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None

@@ -1,0 +1,107 @@
+"""What a path holds: the files behind a file, folder or glob, and their format."""
+
+from __future__ import annotations
+
+import glob
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from attnmove.errors import ConfigError, DataError
+
+FORMATS = ("auto", "csv", "tsv", "parquet", "ndjson", "geolife", "gpx", "google", "released")
+_ENDINGS: Mapping[str, str] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".gpx": "gpx",
+    ".plt": "geolife",
+    ".zip": "geolife",
+    ".json": "json",
+}
+_COMPRESSED = (".gz",)
+
+
+def find_files(source: str | Path, format: str = "auto") -> tuple[str, list[Path]]:
+    """The format of `source` and its files, sorted.
+
+    `source` is a file, a folder (searched to any depth) or a glob. Raises DataError when there is nothing to read,
+    when the formats are mixed, or when the format cannot be told.
+    """
+    if format not in FORMATS:
+        raise ConfigError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+    path = Path(source)
+    if path.is_dir():
+        return _of_folder(path, format)
+    files = [path] if path.exists() else sorted(Path(name) for name in glob.glob(str(source), recursive=True))
+    files = [file for file in files if file.is_file()]
+    if not files:
+        raise DataError(f"{source}: there is no such file, folder or glob match")
+    if format == "auto":
+        format = _one_format(files, str(source))
+    if format in ("geolife", "released") and format == "released":
+        raise DataError(f"{source}: --format released expects the folder that holds pos.train.txt")
+    return format, files
+
+
+def _of_folder(path: Path, format: str) -> tuple[str, list[Path]]:
+    if (path / "dataset.json").exists():
+        raise DataError(f"{path}: this is a prepared dataset already; see attnmove info {path}")
+    if format == "released" or (format == "auto" and (path / "pos.train.txt").exists()):
+        return "released", [path]
+    below = sorted(file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path))
+    if format in ("auto", "geolife") and any(file.suffix == ".plt" for file in below):
+        # Geolife lays a labels.txt beside the tracks; it is not a track.
+        return "geolife", [file for file in below if file.suffix == ".plt"]
+    known = [file for file in below if _ending(file) is not None]
+    if format == "auto":
+        if not known:
+            raise DataError(f"{path}: no file here ends in {', '.join(_ENDINGS)}; name the files with a glob")
+        return _one_format(known, str(path)), known
+    files = [file for file in known if _ending(file) in (format, "json" if format == "google" else format)]
+    if not files:
+        raise DataError(f"{path}: no {format} file in this folder")
+    return format, files
+
+
+def _one_format(files: list[Path], source: str) -> str:
+    formats = {_format_of(file) for file in files}
+    if len(formats) > 1:
+        raise DataError(f"{source}: files of several formats ({', '.join(sorted(formats))}); choose one with --format")
+    return formats.pop()
+
+
+def _format_of(file: Path) -> str:
+    ending = _ending(file)
+    if ending == "json":
+        return _json_kind(file)
+    if ending is None:
+        raise DataError(f"{file}: cannot tell the format by its name; say --format {'|'.join(FORMATS[1:])}")
+    if file.suffix == ".zip":
+        if not zipfile.is_zipfile(file):
+            raise DataError(f"{file}: not a zip file (or cut off); download it again")
+        with zipfile.ZipFile(file) as archive:
+            if not any(name.endswith(".plt") for name in archive.namelist()):
+                raise DataError(f"{file}: no .plt track in this zip; unpack it and name the files inside")
+    return ending
+
+
+def _json_kind(file: Path) -> str:
+    """Google's exports are one object or array over many lines; NDJSON starts with an object on one line."""
+    with file.open("rb") as handle:
+        first = handle.readline(1_000_000).strip()
+    return "ndjson" if first.startswith(b"{") and first.endswith(b"}") and first != b"{}" else "google"
+
+
+def _ending(file: Path) -> str | None:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        return _ENDINGS.get(suffixes[-2]) if len(suffixes) > 1 else None
+    return _ENDINGS.get(suffixes[-1]) if suffixes else None
+
+
+def _is_hidden(file: Path, below: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(below).parts)

@@ -1,0 +1,1 @@
+"""Preparation: from Points to a dataset of Days, Locations and Targets."""

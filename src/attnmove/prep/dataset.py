@@ -1,0 +1,223 @@
+"""A dataset: a folder of Days, Locations, Targets and a page of facts, readable without this project."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from attnmove.errors import RunError
+from attnmove.nouns import MISSING, Days, Int32, Locations, Targets
+from attnmove.space import read_locations, write_locations
+
+FORMAT_VERSION = 1
+_DAYS = ("user", "date", "split", "loc")
+_TARGETS = ("user", "date", "draw", "slots", "history")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Prepared days with their locations and targets."""
+
+    days: Days
+    locations: Locations
+    targets: Targets
+    facts: Mapping[str, Any]
+    """How it was made and what was dropped: the content of dataset.json."""
+
+    @property
+    def train(self) -> Days:
+        """The days to learn from."""
+        return self._split("train")
+
+    @property
+    def valid(self) -> Days:
+        """The days to choose on."""
+        return self._split("valid")
+
+    @property
+    def test(self) -> Days:
+        """The days to report on."""
+        return self._split("test")
+
+    def _split(self, name: str) -> Days:
+        return self.days.rows(np.flatnonzero(self.days.split == name))
+
+
+def count(days: Days, locations: Locations, targets: Targets) -> dict[str, Any]:
+    """The numbers `attnmove info` prints."""
+    seen = days.loc[days.loc != MISSING]
+    splits = {name: int((days.split == name).sum()) for name in ("past", "train", "valid", "test")}
+    return {
+        "users": len(np.unique(days.user)),
+        "days": len(days),
+        **splits,
+        "locations": len(locations),
+        "locations_visited": len(np.unique(seen)),
+        "draws": targets.n_draws,
+        "targets": sum(map(len, targets.slots)),
+        "observed_slots": len(seen),
+        "first_date": str(days.date.min()) if len(days) else None,
+        "last_date": str(days.date.max()) if len(days) else None,
+    }
+
+
+def content_hash(days: Days, locations: Locations, targets: Targets) -> str:
+    """SHA-256 over everything a model or a metric can see."""
+    digest = hashlib.sha256()
+    for part in (days.user, days.split, locations.name, targets.user):
+        digest.update("\0".join(part.tolist()).encode())
+    arrays = (days.date, days.loc, locations.lon, locations.lat, targets.date, targets.draw, targets.history)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    for slots in targets.slots:
+        digest.update(len(slots).to_bytes(4, "little") + slots.tobytes())
+    return digest.hexdigest()
+
+
+def write_dataset(folder: Path, dataset: Dataset, *, rejects: Path | None = None) -> None:
+    """Write the folder at once: it is complete or not there. An older dataset in its place is replaced."""
+    check_writable(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        temporary.chmod(0o755)
+        pq.write_table(_days_table(dataset.days), temporary / "days.parquet", compression="zstd")
+        pq.write_table(_targets_table(dataset.targets), temporary / "targets.parquet", compression="zstd")
+        write_locations(temporary / "locations.parquet", dataset.locations)
+        (temporary / "dataset.json").write_text(json.dumps(dataset.facts, indent=2, ensure_ascii=False) + "\n")
+        if rejects is not None:
+            shutil.move(rejects, temporary / "rejects.parquet")
+        if folder.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+            os.replace(folder, old / "dataset")
+            os.replace(temporary, folder)
+            shutil.rmtree(old)
+        else:
+            os.replace(temporary, folder)
+    except OSError as error:
+        raise RunError(f"{folder}: the dataset cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Raise RunError when a dataset must not or cannot be written to `folder`; ask before the work, not after it."""
+    if folder.is_file():
+        raise RunError(f"{folder}: this is a file; name a folder for the dataset")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "dataset.json").exists():
+        raise RunError(f"{folder}: the folder holds other things; name a new or empty one")
+    above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise RunError(f"{folder}: cannot be written; {above} is not a folder one may write to")
+
+
+def read_dataset(folder: Path | str) -> Dataset:
+    """The dataset in `folder`. Raises RunError, in one sentence, when it is not one or is damaged."""
+    folder = Path(folder)
+    facts = read_facts(folder)
+    days = _read(folder / "days.parquet", _DAYS)
+    targets = _read(folder / "targets.parquet", _TARGETS)
+    n_slots = int(facts["slots_per_day"])
+    return Dataset(
+        days=Days(
+            user=_text(days["user"]),
+            date=days["date"].to_numpy().astype("datetime64[D]"),
+            split=_text(days["split"]),
+            loc=_grid(days["loc"], n_slots, folder / "days.parquet"),
+        ),
+        locations=read_locations(folder / "locations.parquet"),
+        targets=Targets(
+            user=_text(targets["user"]),
+            date=targets["date"].to_numpy().astype("datetime64[D]"),
+            draw=targets["draw"].to_numpy().astype(np.int32),
+            slots=_lists(targets["slots"]),
+            history=_grid(targets["history"], n_slots, folder / "targets.parquet"),
+        ),
+        facts=facts,
+    )
+
+
+def read_facts(folder: Path | str) -> dict[str, Any]:
+    """The content of a dataset's `dataset.json`."""
+    path = Path(folder) / "dataset.json"
+    try:
+        facts = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RunError(f"{folder}: not a dataset (no dataset.json); make one with attnmove prepare") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: broken; prepare the dataset again") from error
+    if not isinstance(facts, dict) or facts.get("format_version") != FORMAT_VERSION:
+        raise RunError(f"{path}: written by another version of attnmove; prepare the dataset again")
+    return facts
+
+
+def _days_table(days: Days) -> pa.Table:
+    return pa.table(
+        {
+            "user": pa.array(days.user.tolist(), pa.string()),
+            "date": pa.array(days.date, pa.date32()),
+            "split": pa.array(days.split.tolist(), pa.string()),
+            "loc": _fixed_lists(days.loc),
+        }
+    )
+
+
+def _targets_table(targets: Targets) -> pa.Table:
+    offsets = np.concatenate([[0], np.cumsum([len(slots) for slots in targets.slots])]).astype(np.int32)
+    flat = np.concatenate([*targets.slots, np.zeros(0, dtype=np.int32)])
+    return pa.table(
+        {
+            "user": pa.array(targets.user.tolist(), pa.string()),
+            "date": pa.array(targets.date, pa.date32()),
+            "draw": pa.array(targets.draw, pa.int32()),
+            "slots": pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, pa.int32())),
+            "history": _fixed_lists(targets.history),
+        }
+    )
+
+
+def _fixed_lists(rows: Int32) -> pa.Array:
+    kind = pa.list_(pa.int32(), rows.shape[1])
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel(), pa.int32()), type=kind)
+
+
+def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError as error:
+        raise RunError(f"{path}: not there; prepare the dataset again") from error
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(f"{path}: not a Parquet file, or cut off; prepare the dataset again") from error
+    lost = [name for name in columns if name not in table.column_names]
+    if lost:
+        raise RunError(f"{path}: no column {', '.join(lost)}; prepare the dataset again")
+    return table
+
+
+def _text(column: pa.ChunkedArray) -> Any:
+    return np.array(column.to_pylist(), dtype=object)
+
+
+def _grid(column: pa.ChunkedArray, n_slots: int, file: Path) -> Int32:
+    values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int32)
+    if len(values) != len(column) * n_slots:
+        raise RunError(f"{file}: not {n_slots} slots a row, as dataset.json says; prepare the dataset again")
+    return values.reshape(len(column), n_slots)
+
+
+def _lists(column: pa.ChunkedArray) -> list[Int32]:
+    array = column.combine_chunks()
+    offsets = array.offsets.to_numpy()
+    values = array.values.to_numpy().astype(np.int32)
+    return [values[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]

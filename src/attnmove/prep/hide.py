@@ -1,0 +1,78 @@
+"""Drawing targets: which observed slots of a day to hide and ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from attnmove.nouns import MINUTES_PER_DAY, Bool, Days, Float64, Int32, Targets
+from attnmove.prep.config import Preparation
+from attnmove.prep.history import history_rows
+
+BURST_MINUTES = 120
+NIGHT_FROM_MINUTE, NIGHT_TO_MINUTE = 22 * 60, 7 * 60
+
+
+def draw_targets(days: Days, how: Preparation) -> Targets:
+    """`how.draws` independent draws of `how.n_hide` hidden slots for every day that is not `past`.
+
+    At least one observed slot of a day always stays visible. The history row counts the whole of all earlier days, as
+    the paper writes it; `strict_history` gives the row that counts only what a draw leaves visible.
+    """
+    rows = np.flatnonzero(days.split != "past")
+    observed = days.observed[rows]
+    slots: list[list[Int32]] = []
+    for draw in range(how.draws):
+        rng = np.random.default_rng([how.seed, draw])
+        hidden = hide(observed, how.n_hide, pattern=how.pattern, slot_minutes=how.slot_minutes, rng=rng)
+        borders = np.cumsum(hidden.sum(axis=1))[:-1]
+        slots.append(np.split(np.nonzero(hidden)[1].astype(np.int32), borders) if len(rows) else [])
+    return Targets(
+        user=np.repeat(days.user[rows], how.draws),
+        date=np.repeat(days.date[rows], how.draws),
+        draw=np.tile(np.arange(how.draws, dtype=np.int32), len(rows)),
+        slots=[slots[draw][row] for row in range(len(rows)) for draw in range(how.draws)],
+        history=np.repeat(history_rows(days.loc, days.first_of_user)[rows], how.draws, axis=0),
+    )
+
+
+def hide(
+    observed: Bool, n: int, *, pattern: str, slot_minutes: int, rng: np.random.Generator
+) -> Bool:
+    """(N, T) True at the slots to hide: the n observed ones that come first in the pattern's random order."""
+    priority = _PRIORITIES[pattern](observed.shape, slot_minutes, rng)
+    priority[~observed] = np.inf
+    order = np.argsort(priority, axis=1, kind="stable")
+    wanted = np.minimum(n, np.maximum(observed.sum(axis=1) - 1, 0))
+    hidden = np.zeros(observed.shape, dtype=np.bool_)
+    np.put_along_axis(hidden, order, np.arange(observed.shape[1])[None, :] < wanted[:, None], axis=1)
+    return hidden
+
+
+def _uniform(shape: tuple[int, ...], slot_minutes: int, rng: np.random.Generator) -> Float64:
+    return rng.random(shape)
+
+
+def _burst(shape: tuple[int, ...], slot_minutes: int, rng: np.random.Generator) -> Float64:
+    """Windows of two hours from a random phase, in random order; inside a window one slot after the other."""
+    n, t = shape
+    width = max(2, BURST_MINUTES // slot_minutes)
+    window = (np.arange(t)[None, :] + rng.integers(0, width, size=(n, 1))) // width
+    chance = rng.random((n, t // width + 2))
+    return np.take_along_axis(chance, window, axis=1)
+
+
+def _night(shape: tuple[int, ...], slot_minutes: int, rng: np.random.Generator) -> Float64:
+    """Slots between 22:00 and 07:00 in random order, then those nearest to the night."""
+    start = np.arange(shape[1]) * slot_minutes
+    after = (start - NIGHT_TO_MINUTE) % MINUTES_PER_DAY
+    before = (NIGHT_FROM_MINUTE - start) % MINUTES_PER_DAY
+    night = (start >= NIGHT_FROM_MINUTE) | (start < NIGHT_TO_MINUTE)
+    away = np.where(night, 0, 1 + np.minimum(after, before) // slot_minutes)
+    chance: npt.NDArray[np.float64] = rng.random(shape)
+    return away[None, :] + chance
+
+
+_PRIORITIES = {"uniform": _uniform, "burst": _burst, "night": _night}
+
+
