@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -75,7 +76,7 @@ class DuckDBEngine:
 
     def _scan(self, read: Any, files: Sequence[Path], **options: Any) -> ir.Table:
         names = [str(file) for file in files]
-        with explained(names):
+        with _explained(names):
             return read(names, **options)
 
     def micros(self, timestamp: ir.TimestampValue) -> ir.IntegerValue:
@@ -92,11 +93,11 @@ class DuckDBEngine:
         return table.mutate(key=udf(table.lon, table.lat))
 
     def keep(self, table: ir.Table, name: str) -> ir.Table:
-        with explained():
+        with _explained():
             return self._con.create_table(name, table, overwrite=True)
 
     def batches(self, table: ir.Table, *, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
-        with explained():
+        with _explained():
             yield from self._con.to_pyarrow_batches(table, chunk_size=rows)
 
     def close(self) -> None:
@@ -114,26 +115,20 @@ def _numpy(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
 
 
-class explained:  # noqa: N801 - used as a verb: with explained(files): ...
+@contextmanager
+def _explained(files: Sequence[str] = ()) -> Iterator[None]:
     """Turns DuckDB's complaints about a file into one sentence of ours."""
+    import duckdb
 
-    def __init__(self, files: Sequence[str] = ()) -> None:
-        self._files = files
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        import duckdb
-
-        if not isinstance(error, duckdb.Error):
-            return
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise DataError(
+            "the query needs more memory than DuckDB was given: set ATTNMOVE_MEMORY, for example to 4GB"
+        ) from error
+    except duckdb.Error as error:
         text = str(error)
-        if isinstance(error, duckdb.OutOfMemoryException):
-            raise DataError(
-                "the query needs more memory than DuckDB was given: set ATTNMOVE_MEMORY, for example to 4GB"
-            ) from error
-        file = _first(r'file "?([^"\n]+?)"?[\s,.:]', text) or (self._files[0] if len(self._files) == 1 else "the input")
+        file = _first(r'file "?([^"\n]+?)"?[\s,.:]', text) or (files[0] if len(files) == 1 else "the input")
         line = _first(r"[Ll]ine:? (\d+)", text)
         what = _first(r"Error(?: on Line: \d+)?[:\n]\s*(.+)", text) or text.splitlines()[0]
         detail = _first(r"(Expected Number of Columns: \d+ Found: \d+)", text)

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -148,23 +149,23 @@ def _union(frames: list[Any]) -> Any:
     return whole
 
 
-class _quiet(warnings.catch_warnings[None]):  # noqa: N801 - used as a verb
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Hides pyspark's remarks about other libraries' versions, which are not the user's business."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        yield
 
 
-class _explained:
+@contextmanager
+def _explained() -> Iterator[None]:
     """Turns a failed Spark job into one sentence."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and type(error).__module__.startswith(("pyspark", "py4j")):
-            raise DataError(f"Spark could not finish: {_reason(error)}") from error
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark", "py4j")):
+            raise
+        raise DataError(f"Spark could not finish: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
