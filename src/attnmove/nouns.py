@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,6 @@ class Points:
     """csv, parquet, ndjson, geolife, gpx, google, table."""
     chosen: Mapping[str, str]
     """How each of user, time, lat, lon was found: the column, and how its values are read."""
-    duplicates_possible: bool = True
 
 
 def distance_m(lon1: Float64, lat1: Float64, lon2: Float64, lat2: Float64) -> Float64:
@@ -165,35 +164,46 @@ class Targets:
     user: Text
     date: Dates
     draw: Int32
-    slots: list[Int32] = field(repr=False)
-    """The hidden slots, ascending."""
+    start: Int64
+    """(K + 1,) the hidden slots of row k are slot[start[k]:start[k + 1]]."""
+    slot: Int32 = field(repr=False)
+    """The hidden slots of all rows, ascending within a row."""
     history: Int32 = field(repr=False)
     """(K, T) the history row of the day as this draw sees it: for each slot the user's most frequent location on
     strictly earlier days, MISSING where there is none."""
 
     def __post_init__(self) -> None:
         n = len(self.user)
-        if not (len(self.date) == len(self.draw) == len(self.slots) == len(self.history) == n):
-            raise DataError("targets: user, date, draw, slots and history must have the same length")
+        if not (len(self.date) == len(self.draw) == len(self.start) - 1 == len(self.history) == n):
+            raise DataError("targets: user, date, draw, start and history must be of one length (start one longer)")
+        if self.start[0] != 0 or self.start[-1] != len(self.slot) or np.any(np.diff(self.start) < 0):
+            raise DataError("targets: start must rise from 0 to the number of slots")
 
     def __len__(self) -> int:
         return len(self.user)
 
     @property
     def n_draws(self) -> int:
+        """How often the hidden slots were drawn."""
         return len(np.unique(self.draw))
 
-    def hidden(self, days: Days) -> Iterator[tuple[int, Bool]]:
-        """For each draw, the (N, T) mask of hidden slots of `days`, True where hidden.
+    def slots_of(self, row: int) -> Int32:
+        """The hidden slots of one row."""
+        return self.slot[self.start[row] : self.start[row + 1]]
 
-        Raises DataError when a target's day is not among `days`.
-        """
+    def rows_in(self, days: Days) -> Int64:
+        """(K,) the row of each target's day in `days`; raises DataError when a day is not there."""
         row_of = {pair: i for i, pair in enumerate(zip(days.user.tolist(), days.date.tolist(), strict=True))}
-        for draw in np.unique(self.draw).tolist():
-            mask = np.zeros(days.loc.shape, dtype=np.bool_)
-            for k in np.flatnonzero(self.draw == draw).tolist():
-                pair = (self.user[k], self.date[k].item())
-                if pair not in row_of:
-                    raise DataError(f"targets: there is no day {pair[0]}, {pair[1]}")
-                mask[row_of[pair], self.slots[k]] = True
-            yield int(draw), mask
+        pairs = zip(self.user.tolist(), self.date.tolist(), strict=True)
+        try:
+            return np.fromiter((row_of[pair] for pair in pairs), dtype=np.int64, count=len(self))
+        except KeyError as error:
+            raise DataError(f"targets: there is no day {error.args[0]} among the days") from error
+
+    def hidden(self, days: Days, draw: int) -> Bool:
+        """(N, T) True at the slots of `days` that the draw hides."""
+        row = np.repeat(self.rows_in(days), np.diff(self.start))
+        mine = np.repeat(self.draw == draw, np.diff(self.start))
+        mask = np.zeros(days.loc.shape, dtype=np.bool_)
+        mask[row[mine], self.slot[mine]] = True
+        return mask

@@ -1,7 +1,7 @@
 """Where relational work runs: DuckDB in this process, or Spark. One protocol; the expressions above it are the same.
 
-The engines differ in four things only: how a file is scanned, how a vectorised Python function is applied to columns,
-how a timestamp becomes an integer, and how an intermediate table is kept.
+The engines differ in four things only: how a file is scanned, how a Python function is mapped over sorted rows, how a
+timestamp becomes an integer, and how an intermediate table is kept.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attnmove.errors import ConfigError
-from attnmove.nouns import Float64, Int64
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-KeyFunction = Callable[[Float64, Float64], Int64]
-"""(lon, lat) -> key of the cell, vectorised."""
+    GroupFunction = Callable[[pa.Table], pa.RecordBatch]
 
 
 class Engine(Protocol):
@@ -40,8 +38,20 @@ class Engine(Protocol):
     def micros(self, timestamp: ir.TimestampValue) -> ir.IntegerValue:
         """Microseconds since 1970 of a timestamp, read as UTC where it has no zone."""
 
-    def with_key(self, table: ir.Table, function: KeyFunction) -> ir.Table:
-        """The table with a column `key` = function(lon, lat)."""
+    def map_groups(
+        self,
+        table: ir.Table,
+        function: GroupFunction,
+        *,
+        order: Sequence[str],
+        together: int,
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """What `function` makes of the rows sorted by `order`, a bounded number at a time, in that order.
+
+        Rows that agree in the first `together` columns of `order` go into one call, usually with their neighbours; the
+        function's own rows have the given schema, which begins with those columns.
+        """
 
     def keep(self, table: ir.Table, name: str) -> ir.Table:
         """The table, evaluated once and held outside Python for several readers."""

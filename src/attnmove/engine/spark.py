@@ -7,20 +7,22 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import ibis
-import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from attnmove.engine import KeyFunction
+from attnmove.engine.groups import in_whole_groups
 from attnmove.errors import ConfigError, DataError, MissingExtra
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+    from attnmove.engine import GroupFunction
 
 
 @ibis.udf.scalar.builtin
@@ -67,33 +69,48 @@ class SparkEngine:
     def micros(self, timestamp: ir.TimestampValue) -> ir.IntegerValue:
         return unix_micros(timestamp.cast("timestamp('UTC')"))
 
-    def with_key(self, table: ir.Table, function: KeyFunction) -> ir.Table:
-        from pyspark.sql.types import LongType, StructType
+    def map_groups(
+        self,
+        table: ir.Table,
+        function: GroupFunction,
+        *,
+        order: Sequence[str],
+        together: int,
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        from pyspark.sql.pandas.types import from_arrow_schema
 
-        def add_key(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                lon, lat = (np.asarray(batch.column(name), dtype=np.float64) for name in ("lon", "lat"))
-                yield batch.append_column("key", pa.array(function(lon, lat), pa.int64()))
+        columns = list(order[:together])
 
-        frame = self._frame(table)
-        return self._view(frame.mapInArrow(add_key, StructType(list(frame.schema.fields)).add("key", LongType())))
+        def over_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return map(function, in_whole_groups(batches, columns))
+
+        with _quiet():
+            frame = self._frame(table).repartition(order[0]).sortWithinPartitions(*order)
+            mapped = frame.mapInArrow(over_partition, from_arrow_schema(schema))
+        # Evaluated before the global sort, which would otherwise run the function twice to sample its ranges.
+        kept = self._save(mapped, "mapped")
+        for batch in self.batches(kept.order_by(*columns)):
+            typed = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(typed, schema=schema)
 
     def keep(self, table: ir.Table, name: str) -> ir.Table:
-        path = self._scratch / name
-        with _explained():
-            self._frame(table).write.mode("overwrite").parquet(str(path))
-        return self._view(self._session.read.parquet(str(path)))
+        return self._save(self._frame(table), name)
 
     def batches(self, table: ir.Table, *, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
-        # Collected through Parquet files: a result larger than the driver's memory streams from them in order.
+        # Through files, not the driver's memory. Sorted results are written range by range, in the order of the names.
         path = self._scratch / f"result-{self._next()}"
         with _explained():
-            self._frame(table).coalesce(1).write.parquet(str(path))
-        import pyarrow.parquet as pq
-
+            self._frame(table).write.parquet(str(path))
         for part in sorted(path.glob("part-*.parquet")):
             yield from pq.ParquetFile(part).iter_batches(batch_size=rows)
         shutil.rmtree(path)
+
+    def _save(self, frame: Any, name: str) -> ir.Table:
+        path = self._scratch / f"{name}-{self._next()}"
+        with _explained():
+            frame.write.parquet(str(path))
+        return self._view(self._session.read.parquet(str(path)))
 
     def close(self) -> None:
         if self._owned:
@@ -129,6 +146,7 @@ def _connect(master: str, scratch: Path) -> Any:
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", "8")  # the default of 200 is for clusters
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

@@ -122,9 +122,7 @@ def _time(
     return micros, naive, f"ISO 8601{where}"
 
 
-def _iso(
-    engine: Engine, text: ir.StringValue, zone: Zone | None
-) -> tuple[ir.IntegerValue, ir.BooleanValue]:
+def _iso(engine: Engine, text: ir.StringValue, zone: Zone | None) -> tuple[ir.IntegerValue, ir.BooleanValue]:
     full = ibis.ifelse(text.re_search(_HEAD), text, _with_seconds(text))
     head = full.substr(0, 19).replace("T", " ")
     tail = full.substr(19)

@@ -65,7 +65,8 @@ def read_released(folder: Path, *, centres: Path | None = None) -> Released:
         user=np.array([key[0] for key, *_ in drawn], dtype=object),
         date=np.array([key[1] for key, *_ in drawn], dtype="datetime64[D]"),
         draw=np.array([draw for _, draw, *_ in drawn], dtype=np.int32),
-        slots=[np.array(mask, dtype=np.int32) for *_, mask, _ in drawn],
+        start=np.concatenate([[0], np.cumsum([len(mask) for *_, mask, _ in drawn])]).astype(np.int64),
+        slot=np.array([slot for *_, mask, _ in drawn for slot in mask], dtype=np.int32),
         history=_numbers([history for *_, history in drawn], number),
     )
     return Released(days, targets, _locations(names, centres))
@@ -84,10 +85,14 @@ def _lines(file: Path) -> Iterator[tuple[str, str, np.datetime64, list[list[str]
         where = f"{file}, row {number}"
         parts = line.split("\t")
         if len(parts) != 3:
-            raise DataError(f"{where}: expected 3 columns separated by tabs (user, yyyymmdd, tokens), found {len(parts)}")
+            raise DataError(
+                f"{where}: expected 3 columns separated by tabs (user, yyyymmdd, tokens), found {len(parts)}"
+            )
         user, date, tokens = parts[0], parts[1], parts[2].split()
         if len(tokens) != 6 * N_SLOTS:
-            raise DataError(f"{where}, column 3: expected {6 * N_SLOTS} tokens, found {len(tokens)}; the line is cut off")
+            raise DataError(
+                f"{where}, column 3: expected {6 * N_SLOTS} tokens, found {len(tokens)}; the line is cut off"
+            )
         try:
             day = np.datetime64(f"{date[:4]}-{date[4:6]}-{date[6:]}", "D")
         except ValueError as error:

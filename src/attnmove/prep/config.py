@@ -55,7 +55,9 @@ class Preparation:
             if value < least:
                 raise ConfigError(f"--{name} must be at least {least}; found {value}")
         if self.n_min_slots > self.n_slots:
-            raise ConfigError(f"--min-slots {self.n_min_slots}: a day of {self.slot_minutes}-minute slots has {self.n_slots}")
+            raise ConfigError(
+                f"--min-slots {self.n_min_slots}: a day of {self.slot_minutes}-minute slots has {self.n_slots}"
+            )
         if self.n_hide >= self.n_min_slots:
             raise ConfigError(
                 f"--hide {self.n_hide} would leave nothing to see of a day with {self.n_min_slots} observed slots: "

@@ -65,7 +65,7 @@ def count(days: Days, locations: Locations, targets: Targets) -> dict[str, Any]:
         "locations": len(locations),
         "locations_visited": len(np.unique(seen)),
         "draws": targets.n_draws,
-        "targets": sum(map(len, targets.slots)),
+        "targets": len(targets.slot),
         "observed_slots": len(seen),
         "first_date": str(days.date.min()) if len(days) else None,
         "last_date": str(days.date.max()) if len(days) else None,
@@ -77,11 +77,10 @@ def content_hash(days: Days, locations: Locations, targets: Targets) -> str:
     digest = hashlib.sha256()
     for part in (days.user, days.split, locations.name, targets.user):
         digest.update("\0".join(part.tolist()).encode())
-    arrays = (days.date, days.loc, locations.lon, locations.lat, targets.date, targets.draw, targets.history)
+    arrays = (days.date, days.loc, locations.lon, locations.lat)
+    arrays += (targets.date, targets.draw, targets.start, targets.slot, targets.history)
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
-    for slots in targets.slots:
-        digest.update(len(slots).to_bytes(4, "little") + slots.tobytes())
     return digest.hexdigest()
 
 
@@ -129,6 +128,7 @@ def read_dataset(folder: Path | str) -> Dataset:
     days = _read(folder / "days.parquet", _DAYS)
     targets = _read(folder / "targets.parquet", _TARGETS)
     n_slots = int(facts["slots_per_day"])
+    slots = targets["slots"].combine_chunks()
     return Dataset(
         days=Days(
             user=_text(days["user"]),
@@ -141,7 +141,8 @@ def read_dataset(folder: Path | str) -> Dataset:
             user=_text(targets["user"]),
             date=targets["date"].to_numpy().astype("datetime64[D]"),
             draw=targets["draw"].to_numpy().astype(np.int32),
-            slots=_lists(targets["slots"]),
+            start=slots.offsets.to_numpy().astype(np.int64) - slots.offsets[0].as_py(),
+            slot=slots.flatten().to_numpy().astype(np.int32),
             history=_grid(targets["history"], n_slots, folder / "targets.parquet"),
         ),
         facts=facts,
@@ -174,14 +175,14 @@ def _days_table(days: Days) -> pa.Table:
 
 
 def _targets_table(targets: Targets) -> pa.Table:
-    offsets = np.concatenate([[0], np.cumsum([len(slots) for slots in targets.slots])]).astype(np.int32)
-    flat = np.concatenate([*targets.slots, np.zeros(0, dtype=np.int32)])
     return pa.table(
         {
             "user": pa.array(targets.user.tolist(), pa.string()),
             "date": pa.array(targets.date, pa.date32()),
             "draw": pa.array(targets.draw, pa.int32()),
-            "slots": pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, pa.int32())),
+            "slots": pa.ListArray.from_arrays(
+                pa.array(targets.start.astype(np.int32)), pa.array(targets.slot, pa.int32())
+            ),
             "history": _fixed_lists(targets.history),
         }
     )
@@ -214,10 +215,3 @@ def _grid(column: pa.ChunkedArray, n_slots: int, file: Path) -> Int32:
     if len(values) != len(column) * n_slots:
         raise RunError(f"{file}: not {n_slots} slots a row, as dataset.json says; prepare the dataset again")
     return values.reshape(len(column), n_slots)
-
-
-def _lists(column: pa.ChunkedArray) -> list[Int32]:
-    array = column.combine_chunks()
-    offsets = array.offsets.to_numpy()
-    values = array.values.to_numpy().astype(np.int32)
-    return [values[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.nouns import MINUTES_PER_DAY, Bool, Days, Float64, Int32, Targets
+from attnmove.nouns import MINUTES_PER_DAY, Bool, Days, Float64, Targets
 from attnmove.prep.config import Preparation
 from attnmove.prep.history import history_rows
 
@@ -21,24 +21,22 @@ def draw_targets(days: Days, how: Preparation) -> Targets:
     """
     rows = np.flatnonzero(days.split != "past")
     observed = days.observed[rows]
-    slots: list[list[Int32]] = []
+    hidden = np.zeros((len(rows), how.draws, days.n_slots), dtype=np.bool_)
     for draw in range(how.draws):
         rng = np.random.default_rng([how.seed, draw])
-        hidden = hide(observed, how.n_hide, pattern=how.pattern, slot_minutes=how.slot_minutes, rng=rng)
-        borders = np.cumsum(hidden.sum(axis=1))[:-1]
-        slots.append(np.split(np.nonzero(hidden)[1].astype(np.int32), borders) if len(rows) else [])
+        hidden[:, draw] = hide(observed, how.n_hide, pattern=how.pattern, slot_minutes=how.slot_minutes, rng=rng)
+    row_draws = hidden.reshape(-1, days.n_slots)
     return Targets(
         user=np.repeat(days.user[rows], how.draws),
         date=np.repeat(days.date[rows], how.draws),
         draw=np.tile(np.arange(how.draws, dtype=np.int32), len(rows)),
-        slots=[slots[draw][row] for row in range(len(rows)) for draw in range(how.draws)],
+        start=np.concatenate([[0], np.cumsum(row_draws.sum(axis=1))]),
+        slot=np.nonzero(row_draws)[1].astype(np.int32),
         history=np.repeat(history_rows(days.loc, days.first_of_user)[rows], how.draws, axis=0),
     )
 
 
-def hide(
-    observed: Bool, n: int, *, pattern: str, slot_minutes: int, rng: np.random.Generator
-) -> Bool:
+def hide(observed: Bool, n: int, *, pattern: str, slot_minutes: int, rng: np.random.Generator) -> Bool:
     """(N, T) True at the slots to hide: the n observed ones that come first in the pattern's random order."""
     priority = _PRIORITIES[pattern](observed.shape, slot_minutes, rng)
     priority[~observed] = np.inf
@@ -74,5 +72,3 @@ def _night(shape: tuple[int, ...], slot_minutes: int, rng: np.random.Generator) 
 
 
 _PRIORITIES = {"uniform": _uniform, "burst": _burst, "night": _night}
-
-

@@ -34,12 +34,12 @@ def history_rows(loc: Int32, first_of_user: Int64, *, counted: Bool | None = Non
 
 def strict_history(days: Days, targets: Targets) -> Int32:
     """(K, T) the history row of each target row when earlier days count only where the same draw leaves them visible."""
-    row_of = {pair: i for i, pair in enumerate(zip(days.user.tolist(), days.date.tolist(), strict=True))}
-    at = np.array([row_of[pair] for pair in zip(targets.user.tolist(), targets.date.tolist(), strict=True)], dtype=np.int64)
+    at = targets.rows_in(days)
     out = np.full(targets.history.shape, MISSING, dtype=np.int32)
-    for draw, hidden in targets.hidden(days):
+    for draw in np.unique(targets.draw).tolist():
         mine = targets.draw == draw
-        out[mine] = history_rows(days.loc, days.first_of_user, counted=~hidden)[at[mine]]
+        rows = history_rows(days.loc, days.first_of_user, counted=~targets.hidden(days, draw))
+        out[mine] = rows[at[mine]]
     return out
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from attnmove.engine import Engine, open_engine
 from attnmove.errors import ConfigError, DataError
 from attnmove.io import Source, read_points
 from attnmove.io.clock import load_zone
 from attnmove.io.columns import parse_columns
+from attnmove.io.normal import REASONS
 from attnmove.io.sources import find_files
-from attnmove.nouns import MISSING, Dates, Days, Int32, Int64, Locations, Points, Targets, Text
+from attnmove.nouns import Dates, Days, Float64, Int32, Int64, Locations, Points, Targets, Text
 from attnmove.prep.config import Preparation
 from attnmove.prep.dataset import FORMAT_VERSION, Dataset, check_writable, content_hash, count, write_dataset
-from attnmove.prep.fold import fold, keep_days
+from attnmove.prep.fold import fold
+from attnmove.prep.gather import Gathered, gather
 from attnmove.prep.hide import draw_targets
-from attnmove.prep.rejects import write_rejects
+from attnmove.prep.rejects import Rejects
 from attnmove.prep.split import split_days
 from attnmove.space import parse_tessellation
-from attnmove.space.datum import DATUMS
+from attnmove.space.datum import DATUMS, to_wgs84
 from attnmove.space.tessellation import Tessellation
 from attnmove.version import __version__
 
@@ -95,89 +96,44 @@ def _from_points(
     engine: Engine, points: Points, rule: Tessellation, datum: str, how: Preparation, say: Progress
 ) -> tuple[Dataset, Path]:
     say("folding points into days")
-    folded = engine.keep(fold(engine, points, rule, datum, how), "days")
-    totals = _totals(engine, folded, how)
-    say("collecting refused rows")
-    path = engine.scratch / "rejects.parquet"
-    rejects = write_rejects(
-        path,
-        engine,
-        points,
-        tessellation=rule,
-        datum=datum,
-        n_duplicates=totals["copies"] - totals["fixes"],
-        n_outside=totals["outside"],
-    )
+    with Rejects(engine.scratch / "rejects.parquet") as rejects:
+        gathered = gather(fold(engine, points, _Placing(rule, datum), how), rejects, how)
+        n_points = int(_one_row(engine, points.table.agg(n=points.table.count()))["n"])
+        if n_points != gathered.fixes:
+            say("collecting refused rows")
+            rejects.add_unreadable(engine, points)
+    if len(gathered.user) == 0:
+        raise DataError(_nothing_left(points, gathered, rejects.counts, how))
     say("splitting and hiding")
-    user, date, cells = _collect(engine, keep_days(folded, how), how.n_slots)
-    if len(user) == 0:
-        raise DataError(_nothing_left(points, totals, rejects, how))
-    locations, loc = _locate(rule, cells)
-    days = _with_split(user, date, loc, how)
+    locations, loc = gathered.locate(rule)
+    days = _with_split(gathered.user, gathered.date, loc, how)
     targets = draw_targets(days, how)
-    dropped = {
-        "days_too_sparse": totals["days"] - totals["days_enough"],
-        "days_of_users_with_too_few": totals["days_enough"] - len(days),
-        "users_with_too_few_days": totals["users"] - len(np.unique(user)),
-    }
-    points_facts = {
-        "points": totals["copies"] + sum(n for reason, n in rejects.items() if reason not in ("duplicate", "outside")),
-        "points_used": totals["fixes"] - totals["outside"],
-    }
     facts = {
         "source": {"format": points.format, "columns": dict(points.chosen)},
         "tessellation": {"spec": rule.spec, **rule.to_json()},
         "datum": datum,
         "preparation": asdict(how),
-        **points_facts,
-        "dropped": dropped,
+        "points": n_points,
+        "points_used": n_points - sum(rejects.counts.values()),
+        "dropped": gathered.dropped,
     }
-    return _dataset(days, locations, targets, facts, rejects=rejects, how=how), path
+    return _dataset(days, locations, targets, facts, rejects=rejects.counts, how=how), rejects.path
 
 
-def _totals(engine: Engine, folded: ir.Table, how: Preparation) -> dict[str, int]:
-    enough = (folded.n_slots >= how.n_min_slots).cast("int64")
-    sums = folded.agg(
-        days=folded.count(),
-        days_enough=enough.sum(),
-        users=folded.user.nunique(),
-        copies=folded.copies.sum(),
-        fixes=folded.fixes.sum(),
-        outside=folded.outside.sum(),
-        most_slots=folded.n_slots.max(),
-    )
-    [row] = [row for batch in engine.batches(sums) for row in batch.to_pylist()]
-    return {name: int(value or 0) for name, value in row.items()}
+@dataclass(frozen=True)
+class _Placing:
+    """Coordinates of a datum to the keys of a tessellation; an object, so that it can be sent to other machines."""
+
+    rule: Tessellation
+    datum: str
+
+    def __call__(self, lon: Float64, lat: Float64) -> Int64:
+        return self.rule.keys(lon, lat) if self.datum == "wgs84" else self.rule.keys(*to_wgs84(lon, lat, self.datum))
 
 
-def _collect(engine: Engine, kept: ir.Table, n_slots: int) -> tuple[Text, Dates, Int64]:
-    """Users, dates and (N, T) cell keys of the kept days, -1 where nobody saw the user."""
-    users: list[Any] = []
-    dates: list[Any] = []
-    grids: list[Any] = []
-    for batch in engine.batches(kept):
-        lists = batch.column("cells")
-        slots, keys = (pc.struct_field(lists.flatten(), name).to_numpy() for name in ("slot", "key"))
-        row = np.repeat(np.arange(len(batch)), lists.value_lengths().to_numpy())
-        grid = np.full((len(batch), n_slots), MISSING, dtype=np.int64)
-        grid[row, slots] = keys
-        users.append(np.array(batch.column("user").to_pylist(), dtype=object))
-        dates.append(batch.column("day").to_numpy().astype("datetime64[D]"))
-        grids.append(grid)
-    if not users:
-        return np.zeros(0, dtype=object), np.zeros(0, "datetime64[D]"), np.zeros((0, n_slots), np.int64)
-    return np.concatenate(users), np.concatenate(dates), np.concatenate(grids)
-
-
-def _locate(rule: Tessellation, cells: Int64) -> tuple[Locations, Int32]:
-    """The dataset's locations, and the keys as ids. A finite tessellation keeps all its locations, an endless one
-    those that occur."""
-    keys = rule.all_keys()
-    if keys is None:
-        keys = np.unique(cells)
-        keys = keys[keys != MISSING]
-    locations = rule.locations(keys)
-    return locations, locations.ids_of(cells.ravel()).reshape(cells.shape)
+def _one_row(engine: Engine, table: ir.Table) -> dict[str, Any]:
+    [row] = [row for batch in engine.batches(table) for row in batch.to_pylist()]
+    return dict(row)
 
 
 def _with_split(user: Text, date: Dates, loc: Int32, how: Preparation) -> Days:
@@ -242,22 +198,16 @@ def _is_typed(source: Source, format: str) -> bool:
     return not isinstance(source, str | Path) or find_files(source, format)[0] == "parquet"
 
 
-def _nothing_left(points: Points, totals: dict[str, int], rejects: dict[str, int], how: Preparation) -> str:
-    if totals["copies"] == 0:
-        worst = max(rejects, key=lambda reason: rejects[reason], default=None)
-        if worst is None:
-            return f"{points.source}: there is no point in it"
+def _nothing_left(points: Points, gathered: Gathered, rejects: dict[str, int], how: Preparation) -> str:
+    worst = max(rejects, key=lambda reason: rejects[reason], default=None)
+    if gathered.fixes == 0 and worst is not None:
         hint = "; say --timezone" if worst == "naive_time" else ""
-        return f"{points.source}: every row was refused, most of them ({rejects[worst]:,}) for {_words(worst)}{hint}"
-    if totals["outside"] == totals["fixes"]:
-        return f"{points.source}: none of the {totals['fixes']:,} fixes lies in a location; check datum and tessellation"
+        return f"{points.source}: every row was refused, most of them ({rejects[worst]:,}) for {REASONS[worst]}{hint}"
+    if gathered.fixes == 0:
+        return f"{points.source}: there is no point in it"
+    if gathered.most_slots == 0:
+        return f"{points.source}: none of the {gathered.fixes:,} fixes lies in a location; check datum and tessellation"
     return (
         f"{points.source}: no user has {how.min_days} days of at least {how.n_min_slots} observed slots (the fullest of "
-        f"{totals['days']:,} user-days has {totals['most_slots']}); lower --min-slots or --min-days"
+        f"{gathered.days:,} user-days has {gathered.most_slots}); lower --min-slots or --min-days"
     )
-
-
-def _words(reason: str) -> str:
-    from attnmove.io.normal import REASONS
-
-    return REASONS[reason]

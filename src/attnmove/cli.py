@@ -1,0 +1,291 @@
+"""The command line: parse, call one library function, render."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from attnmove.errors import AttnMoveError
+from attnmove.version import __version__
+
+app = typer.Typer(
+    name="attnmove",
+    help="Fill the gaps in people's daily trajectories.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+bench_app = typer.Typer(help="How fast, how much memory, how it grows.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
+
+out = Console()
+err = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
+
+
+def main() -> None:
+    """Run the command line; our own errors are one sentence on standard error and exit status 1."""
+    try:
+        app()
+    except AttnMoveError as error:
+        err.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("stopped; nothing was written")
+        sys.exit(130)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(f"attnmove {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Fill the gaps in people's daily trajectories."""
+
+
+@app.command()
+def synth(
+    points: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="Where to write the points.")],
+    users: Annotated[int, typer.Option(help="Number of people.")] = 200,
+    days: Annotated[int, typer.Option(help="Days each of them is followed.")] = 28,
+    seed: Annotated[int, typer.Option(help="Another seed, another city.")] = 0,
+    truth: Annotated[Path | None, typer.Option(help="Also write where everybody really was, every half hour.")] = None,
+    points_per_day: Annotated[float, typer.Option(help="Mean number of fixes a user-day.")] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Make up a city: people with homes, work and habits, and phones that report now and then."""
+    from attnmove.city import write_city
+
+    with _bar("people", users) as tick:
+        report = write_city(
+            points, users=users, days=days, seed=seed, truth=truth, points_per_day=points_per_day, progress=tick
+        )
+    facts = {"points": report.points, "users": report.users, "user_days": report.user_days, "wrote": str(points)}
+    if truth is not None:
+        facts |= {"truth_rows": report.truth_rows, "truth": str(truth)}
+    _show(facts, as_json=as_json, title="A synthetic city")
+
+
+@app.command()
+def prepare(
+    source: Annotated[str, typer.Argument(help="A file, folder or glob of points, or the released files.")],
+    dataset: Annotated[Path, typer.Option("-o", "--out", metavar="DATASET", help="The folder to write.")],
+    tessellation: Annotated[
+        str, typer.Option(help="grid:METRES, h3:RES, a polygon file (GeoJSON, GeoParquet), or roads:FILE.")
+    ] = "grid:500",
+    format: Annotated[
+        str, typer.Option(help="auto, csv, tsv, parquet, ndjson, geolife, gpx, google or released.")
+    ] = "auto",
+    columns: Annotated[str | None, typer.Option(help="Override the columns found: user=…,time=…,lat=…,lon=…")] = None,
+    user: Annotated[str | None, typer.Option(help="All points are this person's.")] = None,
+    timezone: Annotated[
+        str | None, typer.Option(help="IANA zone of the days, and of times without a zone in text. Default: UTC days.")
+    ] = None,
+    naive_timezone: Annotated[
+        str | None, typer.Option(help="Zone of times that carry none, when it is not that of the days.")
+    ] = None,
+    datum: Annotated[str, typer.Option(help="Of the coordinates: wgs84, gcj02 or bd09.")] = "wgs84",
+    slot_minutes: Annotated[int, typer.Option(help="Length of a slot: 5 to 120 minutes, dividing a day.")] = 30,
+    slot_rule: Annotated[
+        str, typer.Option(help="mode: the location with most fixes (tie: earlier); last: of the last fix.")
+    ] = "mode",
+    min_slots: Annotated[
+        int | None, typer.Option(help="Drop days with fewer observed slots. Default: a quarter of the day.")
+    ] = None,
+    min_days: Annotated[int, typer.Option(help="Drop users with fewer days.")] = 5,
+    hide: Annotated[int | None, typer.Option(help="Slots to hide a day. Default: 10 of 48, in proportion.")] = None,
+    draws: Annotated[int, typer.Option(help="Times the hidden slots are drawn.")] = 1,
+    pattern: Annotated[str, typer.Option(help="Of the hidden slots: uniform, burst or night.")] = "uniform",
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    centres: Annotated[
+        Path | None, typer.Option(help="Centres of the released locations: CSV of region_id, lat, lon.")
+    ] = None,
+    location_name: Annotated[
+        str | None, typer.Option(help="Polygon property that names a location. Default: found.")
+    ] = None,
+    snap_m: Annotated[
+        float | None, typer.Option(help="Points in no polygon go to the nearest within so many metres. Default: 100.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="duckdb, spark, or spark:MASTER.")] = "duckdb",
+    as_json: AsJson = False,
+) -> None:
+    """Turn points into a dataset: days of slots, locations, splits and hidden targets."""
+    from attnmove.prep.config import Preparation
+    from attnmove.prep.pipeline import prepare as run
+
+    how = Preparation(
+        slot_minutes=slot_minutes,
+        slot_rule=slot_rule,
+        timezone=timezone or "UTC",
+        min_slots=min_slots,
+        min_days=min_days,
+        hide=hide,
+        draws=draws,
+        pattern=pattern,
+        seed=seed,
+    )
+    with _stages() as stage:
+        made = run(
+            source,
+            tessellation,
+            out=dataset,
+            format=format,
+            columns=columns,
+            user=user,
+            timezone=timezone,
+            naive_timezone=naive_timezone,
+            datum=datum,
+            centres=centres,
+            location_name=location_name,
+            snap_m=snap_m,
+            how=how,
+            engine=engine,
+            progress=stage,
+        )
+    _show({**made.facts, "wrote": str(dataset)}, as_json=as_json, title=f"Dataset {dataset}")
+    if timezone is None and made.facts["source"]["format"] != "released" and not as_json:
+        err.print("note: days are cut at midnight UTC; say --timezone for local days")
+
+
+@app.command()
+def info(
+    path: Annotated[str, typer.Argument(help="A dataset, or a file, folder or glob of points.")],
+    format: Annotated[str, typer.Option(help="As for prepare.")] = "auto",
+    columns: Annotated[str | None, typer.Option(help="As for prepare.")] = None,
+    user: Annotated[str | None, typer.Option(help="As for prepare.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="As for prepare.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a dataset or a source of points holds."""
+    from attnmove.prep.describe import describe
+
+    with _stages() as stage:
+        facts = describe(path, format=format, columns=columns, user=user, timezone=timezone, progress=stage)
+    _show(facts, as_json=as_json, title=path)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where to put what it makes.")] = Path(
+        "demo"
+    ),
+) -> None:
+    """Go the whole way on a synthetic city: make it, prepare it, sum it up."""
+    points, truth, dataset = folder / "points.parquet", folder / "truth.parquet", folder / "dataset"
+    folder.mkdir(parents=True, exist_ok=True)
+    common = ["--timezone", "Asia/Shanghai"]
+    for command in (
+        ["synth", str(points), "--users", "200", "--days", "28", "--truth", str(truth)],
+        ["prepare", str(points), "-o", str(dataset), *common],
+        ["info", str(dataset)],
+    ):
+        out.print(f"\n[bold]$ attnmove {' '.join(command)}[/]", highlight=False, soft_wrap=True)
+        app(command, standalone_mode=False)
+
+
+@bench_app.command("prepare")
+def bench_prepare(
+    points: Annotated[str, typer.Option(help="Numbers of points, separated by commas.")] = "1e6,1e7",
+    tessellations: Annotated[str, typer.Option(help="Tessellations, separated by commas.")] = "grid:500,h3:8",
+    pandas_up_to: Annotated[float, typer.Option(help="Largest number of points given to pandas.")] = 1e7,
+    folder: Annotated[Path | None, typer.Option(help="Keep the synthetic points here for the next time.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Points a second and peak memory of prepare, beside a plain pandas fold of the same points."""
+    from attnmove.bench.prepare import measure, parse_sizes
+
+    sizes = parse_sizes(points)
+    with _stages() as stage:
+        rows = measure(sizes, tessellations.split(","), pandas_up_to=int(pandas_up_to), folder=folder, progress=stage)
+    if as_json:
+        _print_json(rows)
+        return
+    heads = ("points", "cells", "tool", "fold s", "whole s", "points/s", "MiB", "× pandas", "same")
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*(_cell(value) for name, value in row.items() if name != "checksum"))
+    out.print(table)
+
+
+@contextmanager
+def _stages() -> Iterator[Any]:
+    """A spinner that says what is being done; silent where nobody looks."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("starting", total=None)
+        yield lambda stage: progress.update(task, description=stage)
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Any]:
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
+
+
+def _show(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
+    if as_json:
+        _print_json(facts)
+        return
+    table = Table(title=title, show_header=False, title_justify="left")
+    for name, value in facts.items():
+        for label, text in _lines(name, value):
+            table.add_row(label, text)
+    out.print(table)
+
+
+def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A fact as rows of a table: a group of facts becomes a row each."""
+    label = name.replace("_", " ")
+    if not isinstance(value, dict):
+        yield label, _cell(value)
+    elif not value:
+        yield label, "none"
+    else:
+        for key, part in value.items():
+            yield from _lines(f"{label}: {key}", part)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) < 1_000 else f"{value:,.0f}"
+    return _escape(str(value))
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+if __name__ == "__main__":
+    main()
