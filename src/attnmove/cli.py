@@ -30,6 +30,7 @@ app.add_typer(bench_app, name="bench")
 
 out = Console()
 err = Console(stderr=True)
+_INTERRUPTED = 130
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 
@@ -39,11 +40,18 @@ def main() -> None:
     try:
         app()
     except AttnMoveError as error:
-        err.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("stopped; nothing was written")
-        sys.exit(130)
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            err.print("stopped; no unfinished file was left behind")
+        raise
+
+
+def _fail(sentence: str) -> None:
+    err.print(f"[bold red]error:[/] {_escape(sentence)}", soft_wrap=True, highlight=False)
+    sys.exit(1)
 
 
 def _version(asked: bool) -> None:
@@ -160,7 +168,7 @@ def prepare(
             engine=engine,
             progress=stage,
         )
-    _show({**made.facts, "wrote": str(dataset)}, as_json=as_json, title=f"Dataset {dataset}")
+    _show_dataset({**made.facts, "wrote": str(dataset)}, as_json=as_json, title=f"Wrote {dataset}")
     if timezone is None and made.facts["source"]["format"] != "released" and not as_json:
         err.print("note: days are cut at midnight UTC; say --timezone for local days")
 
@@ -179,7 +187,8 @@ def info(
 
     with _stages() as stage:
         facts = describe(path, format=format, columns=columns, user=user, timezone=timezone, progress=stage)
-    _show(facts, as_json=as_json, title=path)
+    show = _show_dataset if "hash" in facts else _show
+    show(facts, as_json=as_json, title=path)
 
 
 @app.command()
@@ -251,6 +260,33 @@ def _show(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
         for label, text in _lines(name, value):
             table.add_row(label, text)
     out.print(table)
+
+
+def _show_dataset(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
+    """What people want to know of a dataset; `--json` has everything."""
+    per_day = facts["observed_slots"] / max(1, facts["days"])
+    dropped = facts["dropped"]
+    draws = f"{facts['draws']} draw{'s' * (facts['draws'] > 1)}"
+    rows = {
+        "people": f"{facts['users']:,} users, {facts['days']:,} user-days, {facts['first_date']} to "
+        f"{facts['last_date']}",
+        "split": f"{facts['train']:,} train, {facts['valid']:,} valid, {facts['test']:,} test; "
+        f"{facts['past']:,} more are history only",
+        "slots": f"{facts['slot_minutes']} minutes, days of {facts['timezone']}; on average {per_day:.1f} of "
+        f"{facts['slots_per_day']} observed",
+        "locations": f"{facts['locations']:,} of {facts['tessellation']['spec']}, "
+        f"{facts['locations_visited']:,} visited",
+        "targets": f"{facts['targets']:,} hidden slots in {draws}",
+        "columns": "; ".join(f"{role} = {how}" for role, how in facts["source"]["columns"].items()) or None,
+        "points": f"{facts['points']:,} read, {facts['points_used']:,} used" if "points" in facts else None,
+        "refused rows": facts["rejects"] or "none",
+        "dropped": f"{dropped['days_too_sparse']:,} days with too few observed slots; "
+        f"{dropped['users_with_too_few_days']:,} users without enough days"
+        if dropped
+        else None,
+        "hash": facts["hash"][:16],
+    }
+    _show(facts if as_json else {k: v for k, v in rows.items() if v is not None}, as_json=as_json, title=title)
 
 
 def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -142,7 +142,8 @@ class Days:
     @property
     def observed(self) -> Bool:
         """(N, T) True where the slot was seen."""
-        return self.loc != MISSING
+        seen: Bool = self.loc != MISSING
+        return seen
 
     @property
     def first_of_user(self) -> Int64:

@@ -35,7 +35,11 @@ def with_attnmove(source: Path, tessellation: str) -> Outcome:
     from attnmove.prep.pipeline import prepare
 
     start = time.perf_counter()
-    stages: dict[str, float] = {}
+    reached: dict[str, float] = {}
+
+    def note(stage: str) -> None:
+        reached[stage] = time.perf_counter() - start
+
     with tempfile.TemporaryDirectory(prefix="attnmove-bench-") as folder:
         made = prepare(
             source,
@@ -43,10 +47,10 @@ def with_attnmove(source: Path, tessellation: str) -> Outcome:
             out=Path(folder) / "dataset",
             timezone=ZONE,
             how=HOW,
-            progress=lambda stage: stages.setdefault(stage, time.perf_counter() - start),
+            progress=note,
         )
     seen = made.days.loc[made.days.observed]
-    return Outcome(int(made.facts["points"]), checksum(made.locations.key[seen]), stages["splitting and hiding"])
+    return Outcome(int(made.facts["points"]), checksum(made.locations.key[seen]), reached["splitting and hiding"])
 
 
 def with_pandas(source: Path, tessellation: str) -> Outcome:

@@ -68,7 +68,7 @@ class Engine(Protocol):
 
 
 def open_engine(name: str = "duckdb") -> Engine:
-    """The engine called `duckdb`, or `spark[:MASTER]` (MASTER as Spark writes it: local[*], spark://host:7077, yarn)."""
+    """The engine called `duckdb`, or `spark[:MASTER]` (as Spark writes it: local[*], spark://host:7077, yarn)."""
     kind, _, master = name.partition(":")
     if kind == "duckdb" and not master:
         from attnmove.engine.duckdb import DuckDBEngine

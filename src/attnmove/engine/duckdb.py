@@ -33,8 +33,8 @@ DEFAULT_MEMORY = "2GB"
 _ROWS_TO_MAP = 1 << 19
 
 
-@ibis.udf.scalar.builtin
-def epoch_us(timestamp: ibis.dtype("timestamp")) -> ibis.dtype("int64"):  # type: ignore[empty-body,valid-type]
+@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator,unused-ignore]
+def epoch_us(timestamp: ibis.dtype("timestamp")) -> ibis.dtype("int64"):  # type: ignore[valid-type]
     """DuckDB's own function."""
 
 
@@ -125,7 +125,10 @@ class DuckDBEngine:
 
     def batches(self, table: ir.Table, *, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         with _explained():
-            yield from self._con.to_pyarrow_batches(table, chunk_size=rows)
+            result = self._con.raw_sql(self._con.compile(table))
+            # DuckDB renamed the method in 1.5 and warns about the old name, which is all that 1.4 has.
+            read = result.to_arrow_reader if hasattr(result, "to_arrow_reader") else result.fetch_record_batch
+            yield from read(rows)
 
     def close(self) -> None:
         self._con.disconnect()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from attnmove.engine import GroupFunction
 
 
-@ibis.udf.scalar.builtin
-def unix_micros(timestamp: ibis.dtype("timestamp('UTC')")) -> ibis.dtype("int64"):  # type: ignore[empty-body,valid-type]
+@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator,unused-ignore]
+def unix_micros(timestamp: ibis.dtype("timestamp('UTC')")) -> ibis.dtype("int64"):  # type: ignore[valid-type]
     """Spark's own function."""
 
 

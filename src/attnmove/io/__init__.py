@@ -70,7 +70,8 @@ def _table_batches(source: Source) -> Iterator[pa.RecordBatch]:
         source = pa.Table.from_pandas(source, preserve_index=False)
     if not hasattr(source, "__arrow_c_stream__"):
         raise DataError(
-            f"cannot read points from {type(source).__name__}: expected a path or a pandas, polars, pyarrow or Ibis table"
+            f"cannot read points from {type(source).__name__}: expected a path or a pandas, polars, pyarrow or Ibis "
+            "table"
         )
     yield from pa.RecordBatchReader.from_stream(source)
 

@@ -83,7 +83,7 @@ def _pair(text: str | None) -> tuple[str | None, str | None]:
     return (found.group(1), found.group(2)) if found else (None, None)
 
 
-def _every(start: str | None, end: str | None) -> list[str | None]:
+def _every(start: str | None, end: str | None) -> Sequence[str | None]:
     try:
         first, last = datetime.fromisoformat(str(start)), datetime.fromisoformat(str(end))
         length = min(last - first, _LONGEST_STAY)

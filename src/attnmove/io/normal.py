@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import ibis
@@ -170,7 +170,7 @@ def _epoch(number: ir.NumericValue, unit: str) -> ir.IntegerValue:
     return ibis.ifelse(sane, micros, ibis.null("int64"))
 
 
-def _epoch_unit(values: list[object]) -> str:
+def _epoch_unit(values: Sequence[object]) -> str:
     sizes = sorted(abs(float(value)) for value in values if isinstance(value, int | float) and value == value)
     middle = sizes[len(sizes) // 2] if sizes else 0.0
     return "s" if middle < 1e11 else "ms" if middle < 1e14 else "us" if middle < 1e17 else "ns"

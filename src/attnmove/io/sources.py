@@ -36,7 +36,7 @@ def find_files(source: str | Path, format: str = "auto") -> tuple[str, list[Path
     path = Path(source)
     if path.is_dir():
         return _of_folder(path, format)
-    files = [path] if path.exists() else sorted(Path(name) for name in glob.glob(str(source), recursive=True))
+    files = [path] if path.exists() else sorted(Path(name) for name in glob.glob(str(source), recursive=True))  # noqa: PTH207 - any path, not below one
     files = [file for file in files if file.is_file()]
     if not files:
         raise DataError(f"{source}: there is no such file, folder or glob match")

@@ -62,7 +62,8 @@ def _csv_header(file: Path) -> list[str]:
     header = [name.strip() for name in next(csv.reader([line], delimiter=_delimiter_of(line)))]
     if len(header) == 1:
         raise DataError(
-            f"{file}, row 1: one column {header[0][:40]!r}; expected at least user, time, lat, lon separated by , ; tab or |"
+            f"{file}, row 1: one column {header[0][:40]!r}; expected at least user, time, lat, lon separated by "
+            ", ; tab or |"
         )
     if sum(_is_number(name) for name in header) * 2 >= len(header):
         raise DataError(f"{file}, row 1: expected column names, found data ({line[:60]!r}); add a header line")

@@ -18,7 +18,7 @@ class Preparation:
     slot_minutes: int = 30
     """Length of a slot: 5 to 120 minutes, dividing a day."""
     slot_rule: str = "mode"
-    """Which location a slot gets: `mode`, the one with most fixes (tie: seen earlier), or `last`, that of the last fix."""
+    """Which location a slot gets: `mode`, that of most fixes (tie: seen earlier), or `last`, that of the last fix."""
     timezone: str = "UTC"
     """IANA zone whose calendar cuts the days."""
     min_slots: int | None = None

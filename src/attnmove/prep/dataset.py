@@ -77,9 +77,9 @@ def content_hash(days: Days, locations: Locations, targets: Targets) -> str:
     digest = hashlib.sha256()
     for part in (days.user, days.split, locations.name, targets.user):
         digest.update("\0".join(part.tolist()).encode())
-    arrays = (days.date, days.loc, locations.lon, locations.lat)
-    arrays += (targets.date, targets.draw, targets.start, targets.slot, targets.history)
-    for array in arrays:
+    places = (locations.lon, locations.lat)
+    hidden = (targets.date, targets.draw, targets.start, targets.slot, targets.history)
+    for array in (days.date, days.loc, *places, *hidden):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -99,11 +99,11 @@ def write_dataset(folder: Path, dataset: Dataset, *, rejects: Path | None = None
             shutil.move(rejects, temporary / "rejects.parquet")
         if folder.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-            os.replace(folder, old / "dataset")
-            os.replace(temporary, folder)
+            folder.replace(old / "dataset")
+            temporary.replace(folder)
             shutil.rmtree(old)
         else:
-            os.replace(temporary, folder)
+            temporary.replace(folder)
     except OSError as error:
         raise RunError(f"{folder}: the dataset cannot be written ({error.strerror or error})") from error
     finally:
@@ -214,4 +214,5 @@ def _grid(column: pa.ChunkedArray, n_slots: int, file: Path) -> Int32:
     values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int32)
     if len(values) != len(column) * n_slots:
         raise RunError(f"{file}: not {n_slots} slots a row, as dataset.json says; prepare the dataset again")
-    return values.reshape(len(column), n_slots)
+    grid: Int32 = values.reshape(len(column), n_slots)
+    return grid

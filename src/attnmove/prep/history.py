@@ -33,7 +33,7 @@ def history_rows(loc: Int32, first_of_user: Int64, *, counted: Bool | None = Non
 
 
 def strict_history(days: Days, targets: Targets) -> Int32:
-    """(K, T) the history row of each target row when earlier days count only where the same draw leaves them visible."""
+    """(K, T) the history row of each target row when earlier days count only where its draw leaves them visible."""
     at = targets.rows_in(days)
     out = np.full(targets.history.shape, MISSING, dtype=np.int32)
     for draw in np.unique(targets.draw).tolist():

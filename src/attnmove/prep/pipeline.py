@@ -208,6 +208,6 @@ def _nothing_left(points: Points, gathered: Gathered, rejects: dict[str, int], h
     if gathered.most_slots == 0:
         return f"{points.source}: none of the {gathered.fixes:,} fixes lies in a location; check datum and tessellation"
     return (
-        f"{points.source}: no user has {how.min_days} days of at least {how.n_min_slots} observed slots (the fullest of "
-        f"{gathered.days:,} user-days has {gathered.most_slots}); lower --min-slots or --min-days"
+        f"{points.source}: no user has {how.min_days} days of at least {how.n_min_slots} observed slots (the fullest "
+        f"of {gathered.days:,} user-days has {gathered.most_slots}); lower --min-slots or --min-days"
     )

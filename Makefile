@@ -1,0 +1,35 @@
+# Every target does its own set-up: a fresh machine needs Python 3.11 or newer, make and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check bench format clean
+
+demo: $(STAMP)  ## the whole way on a synthetic city
+	$(BIN)/attnmove demo -o demo
+
+test: $(STAMP)  ## every test; those that need ../shared or Java say so and skip
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## format, lint, types, layers
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py tests/test_surface.py
+
+bench: $(STAMP)  ## points a second beside pandas; about two minutes
+	$(BIN)/attnmove bench prepare
+
+format: $(STAMP)
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+clean:
+	rm -rf $(VENV) demo
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@

@@ -1,0 +1,111 @@
+"""Imports only go down, and heavy libraries stay in the rooms that own them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "attnmove"
+
+LAYERS = [
+    "cli",
+    "bench",
+    "serve",
+    "report",
+    "recover",
+    "evaluate",
+    "models",
+    "train",
+    "nets",
+    "metrics",
+    "prep",
+    "city",
+    "io",
+    "space",
+    "engine",
+    "nouns",
+    "errors",
+    "version",
+]
+"""From the top of the house to the ground."""
+
+OWNERS = {
+    "ibis": {"engine", "io", "prep"},
+    "duckdb": {"engine"},
+    "pyspark": {"engine"},
+    "shapely": {"space"},
+    "h3ronpy": {"space"},
+    "osmium": {"space"},
+    "pandas": {"bench"},
+    "torch": {"nets", "train", "models"},
+    "fastapi": {"serve"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+}
+"""The layers that may import a heavy library; a library not named here may be imported anywhere."""
+
+
+def imports_of(file: Path) -> set[str]:
+    """Modules imported anywhere in the file, those for type checking only left out."""
+    tree = ast.parse(file.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{file}: relative import"
+            found.add(node.module)
+    return found
+
+
+def layer_of(file: Path) -> str:
+    return file.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+FILES = sorted(file for file in SRC.rglob("*.py") if file != SRC / "__init__.py")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
+def test_a_module_imports_only_from_its_own_layer_or_below(file: Path) -> None:
+    here = layer_of(file)
+    assert here in LAYERS, f"{here} has no place in the house: give it one in LAYERS and docs/design.md"
+    for module in imports_of(file):
+        parts = module.split(".")
+        if parts[0] == "attnmove" and len(parts) > 1:
+            assert LAYERS.index(parts[1]) >= LAYERS.index(here), f"{here} must not import {module}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
+def test_a_heavy_library_is_imported_only_by_the_layers_that_own_it(file: Path) -> None:
+    for module in imports_of(file):
+        owners = OWNERS.get(module.split(".")[0])
+        assert owners is None or layer_of(file) in owners, f"{module} belongs to {owners}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
+def test_a_file_stays_short_enough_to_own_one_thing(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= 400
+
+
+def test_nothing_is_called_utils() -> None:
+    drawers = {"utils", "common", "helpers", "misc", "core"}
+    assert not [path for path in SRC.rglob("*") if path.stem in drawers]
+
+
+def test_a_dataset_is_read_without_the_relational_libraries() -> None:
+    """A machine that only trains has numpy and pyarrow, not Ibis, DuckDB, shapely or h3ronpy."""
+    code = (
+        "import sys\n"
+        "for name in ('ibis', 'duckdb', 'shapely', 'h3ronpy', 'pyspark', 'osmium', 'pandas'):\n"
+        "    sys.modules[name] = None\n"
+        "import attnmove\n"
+        "attnmove.read_dataset, attnmove.Dataset, attnmove.Preparation, attnmove.synthesize\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,86 @@
+"""What users hold on to: public names, commands and options, the commands of README and docs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import attnmove
+from attnmove.cli import app
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = {"City", "Dataset", "Preparation", "__version__", "prepare", "read_dataset", "synthesize", "write_city"}
+COMMANDS = {"bench", "demo", "info", "prepare", "synth"}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands_in(page: Path) -> list[str]:
+    """The `attnmove …` lines of the page's sh blocks, continued lines joined."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.S)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.split("  #")[0].strip() for line in lines if line.startswith("attnmove ")]
+
+
+def test_the_public_names_are_these_and_each_can_be_had() -> None:
+    assert set(attnmove.__all__) == PUBLIC
+    for name in PUBLIC:
+        assert getattr(attnmove, name) is not None
+    with pytest.raises(AttributeError):
+        attnmove.nothing  # noqa: B018
+
+
+def test_every_command_and_every_option_has_a_help_text() -> None:
+    root = typer.main.get_command(app)
+    assert set(root.commands) == COMMANDS  # type: ignore[attr-defined]
+    stack = [root]
+    while stack:
+        command = stack.pop()
+        stack.extend(getattr(command, "commands", {}).values())
+        assert command.help, command.name
+        for option in command.params:
+            assert getattr(option, "help", None) or option.name == "help", f"{command.name} {option.name}"
+
+
+def test_every_command_and_every_option_is_in_the_command_line_page() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    stack = [("attnmove", typer.main.get_command(app))]
+    while stack:
+        name, command = stack.pop()
+        stack += [(f"{name} {child}", sub) for child, sub in getattr(command, "commands", {}).items()]
+        assert name in page
+        for option in command.params:
+            long = [text for text in option.opts if text.startswith("--")]
+            if option.param_type_name == "option" and long and not long[0].endswith("completion"):
+                assert f"`{long[0]}" in page, f"{name} {long[0]} is not described"
+
+
+def test_readme_commands_run_in_the_order_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = commands_in(ROOT / "README.md")
+    assert len(lines) >= 4
+    for line in lines:
+        result = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_command_shown_in_the_docs_names_options_that_exist(page: Path) -> None:
+    root = typer.main.get_command(app)
+    for line in commands_in(page):
+        words = [word for word in shlex.split(line)[1:] if word not in ("…", "...")]
+        command = root
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        known = {text for option in command.params for text in option.opts} | {"--help"}
+        assert not [word for word in words if re.match(r"--?[a-z]", word) and word not in known], line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
