@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test test-lowest check bench format clean
 
 demo: $(STAMP)  ## the whole way on a synthetic city
 	$(BIN)/attnmove demo -o demo
@@ -21,12 +21,17 @@ check: $(STAMP)  ## format, lint, types, layers
 bench: $(STAMP)  ## points a second beside pandas; about two minutes
 	$(BIN)/attnmove bench prepare
 
+test-lowest:  ## every test on the oldest versions pyproject.toml admits
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet -e '.[dev]' -c .ci/lowest.txt
+	$(VENV)-lowest/bin/python -m pytest
+
 format: $(STAMP)
 	$(BIN)/ruff format src tests
 	$(BIN)/ruff check --fix src tests
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) $(VENV)-lowest demo
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -132,6 +132,10 @@ def prepare(
     snap_m: Annotated[
         float | None, typer.Option(help="Points in no polygon go to the nearest within so many metres. Default: 100.")
     ] = None,
+    road_classes: Annotated[
+        str | None,
+        typer.Option(help="OSM highway values that bound blocks. Default: motorway to tertiary, with links."),
+    ] = None,
     engine: Annotated[str, typer.Option(help="duckdb, spark, or spark:MASTER.")] = "duckdb",
     as_json: AsJson = False,
 ) -> None:
@@ -164,6 +168,7 @@ def prepare(
             centres=centres,
             location_name=location_name,
             snap_m=snap_m,
+            road_classes=road_classes.split(",") if road_classes else None,
             how=how,
             engine=engine,
             progress=stage,

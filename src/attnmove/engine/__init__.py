@@ -29,8 +29,10 @@ class Engine(Protocol):
     def scan_parquet(self, files: Sequence[Path]) -> ir.Table:
         """The rows of Parquet files, in the files' own types."""
 
-    def scan_csv(self, files: Sequence[Path], *, delimiter: str, columns: Sequence[str]) -> ir.Table:
-        """The rows of delimited text files with a header line, every column text."""
+    def scan_csv(
+        self, files: Sequence[Path], *, headers: Sequence[Sequence[str]], delimiter: str, columns: Sequence[str]
+    ) -> ir.Table:
+        """The named columns of delimited text files, every one text; `headers` are the files' header lines."""
 
     def scan_ndjson(self, files: Sequence[Path], *, columns: Sequence[str]) -> ir.Table:
         """The named members of newline-delimited JSON objects, as text."""

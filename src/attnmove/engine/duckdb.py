@@ -7,9 +7,9 @@ import re
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +18,7 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from attnmove.engine.groups import OutOfOrderError, in_order, in_whole_groups
+from attnmove.engine.groups import OutOfOrderError, by_header, in_order, in_whole_groups
 from attnmove.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class DuckDBEngine:
     """An on-disk DuckDB database in a scratch folder of its own."""
 
     def __init__(self) -> None:
+        import duckdb
+
         self._scratch = Path(tempfile.mkdtemp(prefix="attnmove-"))
         memory = os.environ.get("ATTNMOVE_MEMORY", DEFAULT_MEMORY)
         try:
@@ -52,10 +54,13 @@ class DuckDBEngine:
                 preserve_insertion_order=False,
                 autoinstall_known_extensions=False,
             )
-        except Exception as error:
+        except BaseException as error:
             shutil.rmtree(self._scratch, ignore_errors=True)
-            raise ConfigError(f"ATTNMOVE_MEMORY={memory!r} is not a size DuckDB knows (try 2GB): {error}") from error
+            if isinstance(error, duckdb.ParserException):
+                raise ConfigError(f"ATTNMOVE_MEMORY={memory!r} is not a size DuckDB knows: try 2GB") from error
+            raise
         self._numbers = count()
+        self._files: list[str] = []
 
     @property
     def scratch(self) -> Path:
@@ -64,19 +69,25 @@ class DuckDBEngine:
     def scan_parquet(self, files: Sequence[Path]) -> ir.Table:
         return self._scan(self._con.read_parquet, files, union_by_name=True)
 
-    def scan_csv(self, files: Sequence[Path], *, delimiter: str, columns: Sequence[str]) -> ir.Table:
-        return self._scan(
-            self._con.read_csv,
-            files,
-            header=True,
-            delim=delimiter,
-            quote='"',
-            escape='"',
-            all_varchar=True,
-            auto_detect=True,
-            union_by_name=True,
-            strict_mode=True,
-        ).select(*columns)
+    def scan_csv(
+        self, files: Sequence[Path], *, headers: Sequence[Sequence[str]], delimiter: str, columns: Sequence[str]
+    ) -> ir.Table:
+        # DuckDB must guess nothing: to make sense of a file it would skip the lines before one it cannot explain.
+        tables = [
+            self._scan(
+                self._con.read_csv,
+                alike,
+                columns=dict.fromkeys(header, "VARCHAR"),
+                auto_detect=False,
+                header=True,
+                delim=delimiter,
+                quote='"',
+                escape='"',
+                strict_mode=True,
+            ).select(*columns)
+            for header, alike in by_header(files, headers)
+        ]
+        return tables[0] if len(tables) == 1 else ibis.union(*tables)
 
     def scan_ndjson(self, files: Sequence[Path], *, columns: Sequence[str]) -> ir.Table:
         kinds = dict.fromkeys(columns, "VARCHAR")
@@ -84,6 +95,7 @@ class DuckDBEngine:
 
     def _scan(self, read: Any, files: Sequence[Path], **options: Any) -> ir.Table:
         names = [str(file) for file in files]
+        self._files.extend(names)
         with _explained(names):
             return read(names, **options)
 
@@ -104,35 +116,52 @@ class DuckDBEngine:
         try:
             # Most sources are sorted already, and reading them is three times as fast as sorting them. The results are
             # a small part of the rows: they wait on disk until the order has proved right to the end.
-            self._con.raw_sql("SET preserve_insertion_order = true")
-            rows = in_order(self.batches(table, rows=_ROWS_TO_MAP), order)
-            with pq.ParquetWriter(spool, schema, compression="none") as writer:
-                for batch in _in_threads(function, in_whole_groups(rows, columns)):
-                    writer.write_batch(batch)
-        except OutOfOrderError:
-            self._con.raw_sql("SET preserve_insertion_order = false")
-            rows = self.batches(table.order_by(*order), rows=_ROWS_TO_MAP)
-            yield from _in_threads(function, in_whole_groups(rows, columns))
-        else:
-            with pq.ParquetFile(spool) as file:
-                yield from file.iter_batches(batch_size=_ROWS_TO_MAP >> 4)
+            writer = pq.ParquetWriter(spool, schema, compression="none")
+            if self._mapped_as_they_come(table, function, order, columns, writer):
+                with pq.ParquetFile(spool) as file:
+                    yield from file.iter_batches(batch_size=_ROWS_TO_MAP >> 4)
+            else:
+                rows = self.batches(table.order_by(*order), rows=_ROWS_TO_MAP)
+                yield from _in_threads(function, in_whole_groups(rows, columns))
         finally:
             spool.unlink(missing_ok=True)
 
+    def _mapped_as_they_come(
+        self,
+        table: ir.Table,
+        function: GroupFunction,
+        order: Sequence[str],
+        columns: Sequence[str],
+        spool: pq.ParquetWriter,
+    ) -> bool:
+        """Write the results for the rows as the source has them; False when they turn out not to be sorted."""
+        self._con.raw_sql("SET preserve_insertion_order = true")
+        try:
+            with spool, closing(self.batches(table, rows=_ROWS_TO_MAP)) as batches:
+                for result in _in_threads(function, in_whole_groups(in_order(batches, order), columns)):
+                    spool.write_batch(result)
+        except OutOfOrderError:
+            return False
+        finally:
+            self._con.raw_sql("SET preserve_insertion_order = false")
+        return True
+
     def keep(self, table: ir.Table, name: str) -> ir.Table:
-        with _explained():
+        with _explained(self._files):
             return self._con.create_table(name, table, overwrite=True)
 
-    def batches(self, table: ir.Table, *, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
-        with _explained():
+    def batches(self, table: ir.Table, *, rows: int = 65_536) -> Generator[pa.RecordBatch, None, None]:
+        with _explained(self._files):
             result = self._con.raw_sql(self._con.compile(table))
             # DuckDB renamed the method in 1.5 and warns about the old name, which is all that 1.4 has.
             read = result.to_arrow_reader if hasattr(result, "to_arrow_reader") else result.fetch_record_batch
             yield from read(rows)
 
     def close(self) -> None:
-        self._con.disconnect()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        try:
+            self._con.disconnect()
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -144,7 +173,8 @@ class DuckDBEngine:
 def _in_threads(function: GroupFunction, groups: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
     """The function's results in order; numpy lets go of the interpreter, so one thread folds while the next reads."""
     n_threads = max(1, min(4, os.cpu_count() or 1))
-    with ThreadPoolExecutor(n_threads) as pool:
+    pool = ThreadPoolExecutor(n_threads)
+    try:
         ahead: deque[Future[pa.RecordBatch]] = deque()
         for group in groups:
             ahead.append(pool.submit(function, group))
@@ -152,6 +182,9 @@ def _in_threads(function: GroupFunction, groups: Iterator[pa.Table]) -> Iterator
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
+    finally:
+        # After an error, or when the reader stops early, what has not begun is not wanted.
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -166,15 +199,31 @@ def _explained(files: Sequence[str] = ()) -> Iterator[None]:
             "the query needs more memory than DuckDB was given: set ATTNMOVE_MEMORY, for example to 4GB"
         ) from error
     except duckdb.Error as error:
-        text = str(error)
-        file = _first(r'file "?([^"\n]+?)"?[\s,.:]', text) or (files[0] if len(files) == 1 else "the input")
-        line = _first(r"[Ll]ine:? (\d+)", text)
-        what = _first(r"Error(?: on Line: \d+)?[:\n]\s*(.+)", text) or text.splitlines()[0]
-        detail = _first(r"(Expected Number of Columns: \d+ Found: \d+)", text)
-        where = f"{file}, row {line}" if line else file
-        raise DataError(f"{where}: {detail or what.strip()}; correct or remove that part of the file") from error
+        raise DataError(_sentence(str(error), files)) from error
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # DuckDB wraps Ctrl-C
+            raise error.__cause__ from None
+        raise
+
+
+def _sentence(text: str, files: Sequence[str]) -> str:
+    """Where and what, from DuckDB's several lines."""
+    file = _first(r"^\s*file = (.+)$", text) or _first(r"\bfile [\"']([^\"']+)[\"']", text)
+    file = file or (files[0] if len(files) == 1 else "the input")
+    line = _first(r"\b[Ll]ine:? (\d+)", text)
+    lines = [line.strip() for line in text.splitlines()]
+    # Of a CSV file it says "CSV Error on Line: 3", then "Original Line: …", then what is wrong with it.
+    after = next((i + 1 for i, line in enumerate(lines) if line.startswith("Original Line:")), 0)
+    what = next((line for line in lines[after:] if line), text)
+    what = re.sub(r"^[A-Z][\w/ ]* Error: ", "", what)
+    what = re.sub(r",? (in|from|of) file [\"'][^\"']+[\"'],?", "", what).rstrip(" .")
+    if "state machine" in what:
+        what = "its quotes do not match, or its lines end in several ways"
+    where = f"{file}, row {line}" if line else file
+    todo = "correct or remove that part of the file" if line else "the file is damaged: write or fetch it again"
+    return f"{where}: {what}; {todo}"
 
 
 def _first(pattern: str, text: str) -> str | None:
-    found = re.search(pattern, text)
+    found = re.search(pattern, text, flags=re.MULTILINE)
     return found.group(1) if found else None

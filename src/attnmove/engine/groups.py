@@ -1,8 +1,9 @@
-"""Sorted rows in batches that never cut a group, and the proof that they are sorted."""
+"""Sorted rows in batches that never cut a group, the proof that they are sorted, and files of one header together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,14 @@ def _last_change(batch: pa.RecordBatch, columns: Sequence[str]) -> int:
 
 def _continues(before: pa.RecordBatch, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
     return all(before.column(name)[-1].as_py() == batch.column(name)[0].as_py() for name in columns)
+
+
+def by_header(files: Sequence[Path], headers: Sequence[Sequence[str]]) -> Iterator[tuple[list[str], list[Path]]]:
+    """Each distinct header with its files. A column without a name, or with that of an earlier one (engines do not tell
+    upper from lower case), gets a name of its own."""
+    alike: dict[tuple[str, ...], list[Path]] = {}
+    for file, header in zip(files, headers, strict=True):
+        alike.setdefault(tuple(header), []).append(file)
+    for header, some in alike.items():
+        lower = [name.lower() for name in header]
+        yield [name if name and lower[i] not in lower[:i] else f"{name}#{i}" for i, name in enumerate(header)], some

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +18,7 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from attnmove.engine.groups import in_whole_groups
+from attnmove.engine.groups import by_header, in_whole_groups
 from attnmove.errors import ConfigError, DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -31,22 +33,39 @@ def unix_micros(timestamp: ibis.dtype("timestamp('UTC')")) -> ibis.dtype("int64"
 
 
 class SparkEngine:
-    """A Spark session of our own; a session that was already running is used and left running."""
+    """A Spark session of our own; where one was already running, a child of it, and the parent is left as it was.
+
+    Intermediate results go through files in the scratch folder: on a cluster of several machines TMPDIR must name a
+    folder that all of them share.
+    """
 
     def __init__(self, master: str) -> None:
         try:
             from pyspark.sql import SparkSession
         except ImportError as error:
             raise MissingExtra("pyspark", "spark", "the Spark engine") from error
-        self._owned = SparkSession.getActiveSession() is None
+        running = SparkSession.getActiveSession()
+        self._owned = running is None
         self._scratch = Path(tempfile.mkdtemp(prefix="attnmove-spark-"))
+        log = self._scratch / "spark.log"
         try:
-            self._session = _connect(master, self._scratch)
-        except Exception as error:
+            with _quiet():
+                if running is not None:
+                    self._session = running.newSession()
+                else:
+                    with _stderr_to(log):
+                        self._session = _start(master, self._scratch)
+                for key, value in _SETTINGS.items():
+                    self._session.conf.set(key, value)
+                self._con: Any = ibis.pyspark.connect(self._session)
+        except BaseException as error:
+            why = _reason(error)
+            if "JAVA_GATEWAY" in why:  # Java is missing or too old, and only the log says which
+                why = _last_line(log) or why
             shutil.rmtree(self._scratch, ignore_errors=True)
-            raise ConfigError(f"Spark did not start with master {master!r}: {_reason(error)}") from error
-        with _quiet():
-            self._con: Any = ibis.pyspark.connect(self._session)
+            if not isinstance(error, Exception):
+                raise
+            raise ConfigError(f"Spark did not start with master {master!r}: {why}") from error
         self._views = 0
 
     @property
@@ -54,17 +73,31 @@ class SparkEngine:
         return self._scratch
 
     def scan_parquet(self, files: Sequence[Path]) -> ir.Table:
-        return self._view(self._session.read.option("mergeSchema", "true").parquet(*map(str, files)))
+        from pyspark.sql.types import TimestampType
 
-    def scan_csv(self, files: Sequence[Path], *, delimiter: str, columns: Sequence[str]) -> ir.Table:
-        reader = self._session.read.option("header", "true").option("sep", delimiter).option("escape", '"')
-        frames = [reader.csv(str(file)) for file in files]
-        return self._view(_union(frames).select(*[f"`{name}`" for name in columns]))
+        with _explained():
+            frame = self._session.read.option("mergeSchema", "true").parquet(*_paths(files))
+        table = self._view(frame)
+        # Ibis takes both of Spark's timestamps for ones without a zone.
+        instants = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+        return table.mutate(**{name: table[name].cast("timestamp('UTC')") for name in instants})
+
+    def scan_csv(
+        self, files: Sequence[Path], *, headers: Sequence[Sequence[str]], delimiter: str, columns: Sequence[str]
+    ) -> ir.Table:
+        options = {"header": True, "sep": delimiter, "escape": '"', "mode": "FAILFAST", "columnPruning": False}
+        with _explained():
+            frames = [
+                self._session.read.options(**options).schema(_texts(header)).csv(_paths(alike))
+                for header, alike in by_header(files, headers)
+            ]
+            picked = [frame.select(*map(_quoted, columns)) for frame in frames]
+            return self._view(reduce(lambda whole, frame: whole.union(frame), picked))
 
     def scan_ndjson(self, files: Sequence[Path], *, columns: Sequence[str]) -> ir.Table:
-        schema = ", ".join(f"`{name}` STRING" for name in columns)
-        reader = self._session.read.schema(schema).option("mode", "FAILFAST")
-        return self._view(reader.json([str(file) for file in files]))
+        with _explained():
+            reader = self._session.read.schema(_texts(columns)).option("mode", "FAILFAST")
+            return self._view(reader.json(_paths(files)))
 
     def micros(self, timestamp: ir.TimestampValue) -> ir.IntegerValue:
         return unix_micros(timestamp.cast("timestamp('UTC')"))
@@ -100,11 +133,14 @@ class SparkEngine:
     def batches(self, table: ir.Table, *, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         # Through files, not the driver's memory. Sorted results are written range by range, in the order of the names.
         path = self._scratch / f"result-{self._next()}"
-        with _explained():
-            self._frame(table).write.parquet(str(path))
-        for part in sorted(path.glob("part-*.parquet")):
-            yield from pq.ParquetFile(part).iter_batches(batch_size=rows)
-        shutil.rmtree(path)
+        try:
+            with _explained():
+                self._frame(table).write.parquet(str(path))
+            for part in sorted(path.glob("part-*.parquet")):
+                with pq.ParquetFile(part) as file:
+                    yield from file.iter_batches(batch_size=rows)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
 
     def _save(self, frame: Any, name: str) -> ir.Table:
         path = self._scratch / f"{name}-{self._next()}"
@@ -113,9 +149,11 @@ class SparkEngine:
         return self._view(self._session.read.parquet(str(path)))
 
     def close(self) -> None:
-        if self._owned:
-            self._session.stop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        try:
+            if self._owned:
+                self._session.stop()
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +175,13 @@ class SparkEngine:
             return self._session.sql(self._con.compile(table))
 
 
-def _connect(master: str, scratch: Path) -> Any:
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # Spark knows no nanoseconds; as whole numbers they can be read
+}
+
+
+def _start(master: str, scratch: Path) -> Any:
     from pyspark.sql import SparkSession
 
     # Workers must run the interpreter that has attnmove; nothing here may listen beyond this machine.
@@ -148,7 +192,6 @@ def _connect(master: str, scratch: Path) -> Any:
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
         builder = builder.config("spark.sql.shuffle.partitions", "8")  # the default of 200 is for clusters
     settings = {
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -156,15 +199,39 @@ def _connect(master: str, scratch: Path) -> Any:
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _quiet():
-        return builder.getOrCreate()
+    return builder.getOrCreate()
 
 
-def _union(frames: list[Any]) -> Any:
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame)
-    return whole
+def _paths(files: Sequence[Path]) -> list[str]:
+    """Names with nothing in them that Spark would take for a pattern."""
+    return [re.sub(r"([][{}*?\\])", r"\\\1", str(file.absolute())) for file in files]
+
+
+def _texts(names: Sequence[str]) -> str:
+    return ", ".join(f"{_quoted(name)} STRING" for name in names)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """Standard error in a file: Spark inherits it when it starts, and keeps writing its remarks there."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with file.open("wb") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _last_line(file: Path) -> str:
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip() and not _is_noise(line)), "")
 
 
 @contextmanager
@@ -187,5 +254,12 @@ def _explained() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not _is_noise(line)]
     return lines[0] if lines else type(error).__name__
+
+
+def _is_noise(line: str) -> bool:
+    """Lines of a Java error that say where it passed by, not what it is."""
+    return line.strip().startswith(
+        ("at ", "... ", "An error occurred while calling", ": org.apache.spark.SparkException")
+    )

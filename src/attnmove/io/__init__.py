@@ -25,16 +25,18 @@ def read_points(
     format: str = "auto",
     columns: Mapping[str, str] | None = None,
     zone: Zone | None = None,
+    typed_zone: Zone | None = None,
     one_user: str | None = None,
 ) -> Points:
     """The points of `source`, not yet read: checks and conversions are part of the expression.
 
-    `zone` reads times that carry none; `one_user` names the person when the source has no user column.
+    `zone` reads text of times that carry none, which is refused without it; `typed_zone` reads timestamp columns that
+    carry none, which are UTC without it; `one_user` names the person when the source has no user column.
     Raises DataError when the source is not what it claims to be.
     """
     from attnmove.io.normal import normalise
     from attnmove.io.sources import find_files
-    from attnmove.io.tabular import scan_tabular, spool
+    from attnmove.io.tabular import explain_rows, scan_tabular, spool
 
     if isinstance(source, str | Path):
         name = str(source)
@@ -45,17 +47,22 @@ def read_points(
             if columns:
                 raise ConfigError(f"--columns has no meaning for {format} files, whose columns are known")
             rows = _PARSERS[format](files, one_user)
-            files, one_user, tabular = [spool(engine, rows, f"points-{format}")], None, "parquet"
+            files, one_user, tabular = [spool(engine, rows, format, source=name)], None, "parquet"
         else:
             tabular = format
     else:
-        name, format, tabular = type(source).__name__, "table", "parquet"
-        files = [spool(engine, _table_batches(source), "points-table")]
-    raw, found = scan_tabular(engine, tabular, files, columns, one_user=one_user)
-    table, chosen = normalise(engine, raw, found, zone=zone, one_user=one_user, source=name)
-    if tabular != "parquet":
-        # Text is parsed once; what follows reads the parsed columns several times.
-        table = engine.keep(table, "points")
+        name, format, tabular = _what(source), "table", "parquet"
+        files = [spool(engine, _table_batches(source), format, source=name)]
+    called = None if format == tabular else name
+    raw, found = scan_tabular(engine, tabular, files, columns, one_user=one_user, source=called)
+    try:
+        table, chosen = normalise(engine, raw, found, zone=zone, typed_zone=typed_zone, one_user=one_user, source=name)
+        if tabular != "parquet":
+            # Text is parsed once; what follows reads the parsed columns several times.
+            table = engine.keep(table, "points")
+    except DataError:
+        explain_rows(tabular, files)
+        raise
     return Points(table, name, format, chosen)
 
 
@@ -66,14 +73,28 @@ def _table_batches(source: Source) -> Iterator[pa.RecordBatch]:
     if hasattr(source, "to_pyarrow_batches"):
         yield from source.to_pyarrow_batches()
         return
+    if type(source).__module__.startswith("polars") and hasattr(source, "to_arrow"):
+        from polars import CompatLevel
+
+        # Its newest Arrow types, such as dictionaries of string views, cannot be written to Parquet.
+        source = source.to_arrow(compat_level=CompatLevel.oldest())
     if type(source).__module__.startswith("pandas"):
-        source = pa.Table.from_pandas(source, preserve_index=False)
+        try:
+            source = pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            reason = "; ".join(map(str, error.args))
+            raise DataError(f"{_what(source)}: columns must have one name and one type each ({reason})") from error
     if not hasattr(source, "__arrow_c_stream__"):
         raise DataError(
             f"cannot read points from {type(source).__name__}: expected a path or a pandas, polars, pyarrow or Ibis "
             "table"
         )
     yield from pa.RecordBatchReader.from_stream(source)
+
+
+def _what(source: Source) -> str:
+    """How a table is called in errors: pandas.DataFrame."""
+    return f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
 
 
 def _geolife(files: Sequence[Path], one_user: str | None) -> Iterator[pa.RecordBatch]:

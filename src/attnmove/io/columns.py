@@ -90,5 +90,5 @@ def _near(name: str, header: Sequence[str]) -> str:
 
 
 def _list(header: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, header[:12]))
+    shown = ", ".join(map(repr, header[:12])) or "none"
     return shown + (f" and {len(header) - 12} more" if len(header) > 12 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -10,12 +11,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from attnmove.errors import DataError
-from attnmove.io.texts import Fix
+from attnmove.io.texts import BROKEN, Fix, open_bytes, person_of
 
 STAY_MINUTES = 5
 """A visit from nine to five is a fix every five minutes: the shortest slot there is."""
 _LONGEST_STAY = timedelta(days=7)
 _CHUNK = 1 << 20
+_SHOWN = 500
+_Found = tuple[str | None, str | None, str | None]
+"""Time, latitude, longitude."""
 _LARGEST_ITEM = 64 << 20
 _PAIR = re.compile(r"(?:geo:)?\s*(-?[\d.]+)\s*°?\s*,\s*(-?[\d.]+)\s*°?")
 
@@ -27,20 +31,28 @@ def read_google(files: Sequence[Path], *, one_user: str | None = None) -> Iterat
     read item by item: memory does not grow with their length.
     """
     for file in files:
-        user = one_user or file.stem
+        user = one_user or person_of(file)
         known = False
         for section, item in _items(file):
-            known = True
-            for when, lat, lon in _READERS[section](item):
-                yield Fix(user, when, lat, lon)
+            known = known or section != "" or "startTime" in item
+            for when, lat, lon in _fixes(section, item):
+                yield Fix(user, None if when is None else str(when), lat, lon)
         if not known:
             raise DataError(
                 f"{file}: expected Google's Records.json ('locations') or a Timeline export ('semanticSegments', or a "
-                "list of segments); found neither, or an empty one"
+                "list of segments), found neither, or an empty one; other points in JSON must be one object a line"
             )
 
 
-def _records(item: dict[str, Any]) -> Iterator[tuple[str | None, str | None, str | None]]:
+def _fixes(section: str, item: dict[str, Any]) -> list[_Found]:
+    """What the item says; an item of another shape is one row that is refused, with the item's text."""
+    try:
+        return list(_READERS[section](item))
+    except (AttributeError, TypeError, OverflowError):
+        return [(json.dumps(item)[:_SHOWN], None, None)]
+
+
+def _records(item: dict[str, Any]) -> Iterator[_Found]:
     yield (
         item.get("timestamp") or _text(item.get("timestampMs"), lambda v: _from_ms(int(v))),
         _text(item.get("latitudeE7"), lambda v: repr(_unwrap(v) / 1e7)),
@@ -53,7 +65,7 @@ def _unwrap(e7: int) -> int:
     return e7 - (1 << 32) if e7 > 1_800_000_000 else e7
 
 
-def _segment(item: dict[str, Any]) -> Iterator[tuple[str | None, str | None, str | None]]:
+def _segment(item: dict[str, Any]) -> Iterator[_Found]:
     start, end = item.get("startTime"), item.get("endTime")
     for step in item.get("timelinePath", ()):
         when = step.get("time") or _later(start, step.get("durationMinutesOffsetFromStartTime"))
@@ -69,7 +81,7 @@ def _segment(item: dict[str, Any]) -> Iterator[tuple[str | None, str | None, str
             yield when, *_pair(spot.get("latLng") if isinstance(spot, dict) else spot)
 
 
-def _signal(item: dict[str, Any]) -> Iterator[tuple[str | None, str | None, str | None]]:
+def _signal(item: dict[str, Any]) -> Iterator[_Found]:
     position = item.get("position")
     if position:
         yield position.get("timestamp"), *_pair(position.get("LatLng"))
@@ -90,13 +102,14 @@ def _every(start: str | None, end: str | None) -> Sequence[str | None]:
     except (ValueError, TypeError):
         return [start, end]
     steps = int(length / timedelta(minutes=STAY_MINUTES))
-    return [_iso(first + timedelta(minutes=STAY_MINUTES * k)) for k in range(steps + 1)] + [_iso(last)]
+    times = [first + timedelta(minutes=STAY_MINUTES * k) for k in range(steps + 1)]
+    return [_iso(when) for when in (times if last in times else [*times, last])]
 
 
 def _later(start: str | None, minutes: str | None) -> str | None:
     try:
         return _iso(datetime.fromisoformat(str(start)) + timedelta(minutes=float(str(minutes))))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -119,10 +132,12 @@ def _text(value: Any, convert: Any) -> str | None:
 def _items(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(section, object) for each object of the top-level arrays we know, without reading the file whole."""
     try:
-        with file.open(encoding="utf-8-sig") as handle:
-            yield from _Scanner(file, handle).items()
+        with open_bytes(file) as handle, io.TextIOWrapper(handle, encoding="utf-8-sig") as text:
+            yield from _Scanner(file, text).items()
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: not UTF-8 text; export it again") from error
+    except BROKEN as error:
+        raise DataError(f"{file}: cannot be read ({error}); fetch the file again") from error
 
 
 class _Scanner:
@@ -139,7 +154,11 @@ class _Scanner:
             yield from self._array("")
             return
         if mark != "{":
-            raise DataError(f"{self._file}, row 1: expected JSON, found {mark or 'an empty file'!r}")
+            raise DataError(
+                f"{self._file}, row 1: expected JSON, found {self._text[:30]!r}"
+                if mark
+                else f"{self._file}: the file is empty"
+            )
         self._at += 1
         while self._peek() == '"':
             name = str(self._value())
@@ -180,6 +199,8 @@ class _Scanner:
         while True:
             try:
                 value, end = self._decode(self._text, self._at)
+            except RecursionError as error:
+                raise self._torn() from error
             except json.JSONDecodeError as error:
                 if len(self._text) - self._at > _LARGEST_ITEM or not self._more():
                     raise self._torn() from error
@@ -196,4 +217,5 @@ class _Scanner:
         return bool(data)
 
     def _torn(self) -> DataError:
-        return DataError(f"{self._file}: the JSON is broken or cut off near {self._text[self._at : self._at + 30]!r}")
+        near = self._text[self._at : self._at + 30]
+        return DataError(f"{self._file}: the JSON is broken or cut off near {near!r}; export it again")

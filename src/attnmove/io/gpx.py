@@ -8,7 +8,7 @@ from typing import Any
 from xml.parsers import expat
 
 from attnmove.errors import DataError
-from attnmove.io.texts import Fix
+from attnmove.io.texts import BROKEN, Fix, open_bytes, person_of
 
 _POINTS = ("trkpt", "wpt", "rtept")
 _CHUNK = 1 << 20
@@ -17,7 +17,7 @@ _CHUNK = 1 << 20
 def read_gpx(files: Sequence[Path], *, one_user: str | None = None) -> Iterator[Fix]:
     """The timed points of GPX files; the user is the file's name unless one is given."""
     for file in files:
-        yield from _parse(file, one_user or file.stem)
+        yield from _parse(file, one_user or person_of(file))
 
 
 class _Reader:
@@ -29,18 +29,21 @@ class _Reader:
         self.root: str | None = None
         self._point: dict[str, str] | None = None
         self._time: list[str] | None = None
+        self._inside: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
         self.root = self.root or name
         if name in _POINTS:
-            self._point = attributes
-            self._time = None
-        elif name == "time" and self._point is not None:
+            self._point, self._time, self._inside = attributes, None, []
+            return
+        self._inside.append(name)
+        if self._point is not None and self._inside == ["time"]:
             self._time = []
 
     def text(self, data: str) -> None:
-        if self._time is not None and self._point is not None:
+        # Receivers add satellites, heart rates and times of their own after, or below, the one that counts.
+        if self._time is not None and self._inside == ["time"]:
             self._time.append(data)
 
     def end(self, name: str) -> None:
@@ -49,6 +52,8 @@ class _Reader:
             when = "".join(self._time).strip() if self._time is not None else None
             self.ready.append(Fix(self.user, when, self._point.get("lat"), self._point.get("lon")))
             self._point = self._time = None
+        elif self._inside:
+            self._inside.pop()
 
 
 def _parse(file: Path, user: str) -> Iterator[Fix]:
@@ -59,7 +64,7 @@ def _parse(file: Path, user: str) -> Iterator[Fix]:
     parser.CharacterDataHandler = reader.text
     parser.EntityDeclHandler = _refuse_entities
     try:
-        with file.open("rb") as handle:
+        with open_bytes(file) as handle:
             while chunk := handle.read(_CHUNK):
                 parser.Parse(chunk, False)
                 yield from reader.ready
@@ -69,10 +74,14 @@ def _parse(file: Path, user: str) -> Iterator[Fix]:
         raise DataError(
             f"{file}, row {error.lineno}: not well-formed GPX ({expat.errors.messages[error.code]}); export it again"
         ) from error
+    except (LookupError, ValueError) as error:
+        raise DataError(f"{file}, row 1: an encoding XML readers do not know ({error}); save as UTF-8") from error
+    except BROKEN as error:
+        raise DataError(f"{file}: cannot be read ({error}); fetch the file again") from error
     except _Entities as error:
         raise DataError(f"{file}: declares XML entities, which GPX never needs; refused") from error
     if reader.root != "gpx":
-        raise DataError(f"{file}, row 1: expected a <gpx> element, found <{reader.root}>")
+        raise DataError(f"{file}, row 1: expected a <gpx> element, found <{reader.root}>; not a GPX file")
 
 
 class _Entities(Exception):  # noqa: N818 - never leaves this module

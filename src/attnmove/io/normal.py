@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import ibis
@@ -31,6 +32,8 @@ REASONS: Mapping[str, str] = {
 EPOCH_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _1990_US = 631_152_000_000_000
 _SAMPLE = 1_000
+_NO_TIME = 9e18
+"""Numbers from here on, infinity among them, are no time in any unit."""
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 _HEAD = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -39,14 +42,23 @@ _TAIL = r"^([.,][0-9]{1,9})? ?(Z|z|UTC|GMT|[-+][0-9]{2}(:?[0-9]{2})?)?$"
 
 
 def normalise(
-    engine: Engine, raw: ir.Table, columns: Columns, *, zone: Zone | None, one_user: str | None, source: str
+    engine: Engine,
+    raw: ir.Table,
+    columns: Columns,
+    *,
+    zone: Zone | None,
+    typed_zone: Zone | None,
+    one_user: str | None,
+    source: str,
 ) -> tuple[ir.Table, dict[str, str]]:
     """The Points table of `raw`, and how each role was read.
 
-    `zone` is where times without a zone are read: text without one is refused when it is None, and a timestamp column
-    without one (as pandas and DuckDB write UTC) is taken as UTC.
+    `zone` is where text without a zone is read, which is refused when it is None. `typed_zone` is the same for a
+    timestamp column without one, which is taken as UTC (as pandas and DuckDB write it) when it is None.
     """
-    when, naive, style = _time(engine, raw, columns.time, zone=zone, source=source)
+    is_typed = raw[columns.time].type().is_timestamp()
+    when, naive, style = _time(engine, raw, columns.time, zone=typed_zone if is_typed else zone, source=source)
+    _check_user(raw, columns.user, source=source)
     lat, lon = (_degrees(raw, name, source=source) for name in (columns.lat, columns.lon))
     user = ibis.literal(one_user) if columns.user is None else raw[columns.user].cast("string")
     named = raw.select(
@@ -85,6 +97,12 @@ def _reason(t: ir.Table) -> ir.StringValue:
     )
 
 
+def _check_user(raw: ir.Table, name: str | None, *, source: str) -> None:
+    kind = None if name is None else raw[name].type()
+    if kind is not None and kind.is_nested():
+        raise DataError(f"{source}: column {name!r} holds {kind}; expected users as text or numbers")
+
+
 def _degrees(raw: ir.Table, name: str, *, source: str) -> ir.FloatingValue:
     column = raw[name]
     if column.type().is_numeric():
@@ -109,11 +127,13 @@ def _time(
         return _to_utc(micros, zone), never, f"timestamp without zone, taken as {zone.name}"
     if kind.is_numeric():
         unit = _epoch_unit(_sample(engine, raw, name))
-        return _epoch(column.cast("float64") if kind.is_floating() else column.cast("int64"), unit), never, _words(unit)
+        whole = kind.is_integer()
+        return _epoch(column.try_cast("int64") if whole else column.cast("float64"), unit), never, _words(unit)
     if not kind.is_string():
         raise DataError(f"{source}: column {name!r} holds {kind}; expected times (ISO 8601 text, epoch or timestamps)")
-    numbers = [value for value in map(_as_number, _sample(engine, raw, name)) if value is not None]
-    if len(numbers) * 2 > len(_sample(engine, raw, name)):
+    sample = _sample(engine, raw, name)
+    numbers = [value for value in map(_as_number, sample) if value is not None]
+    if len(numbers) * 2 > len(sample):
         unit = _epoch_unit(numbers)
         number = ibis.ifelse(column.re_search(_NUMBER), column.strip(), ibis.null("string")).try_cast("float64")
         return _epoch(number, unit), never, _words(unit)
@@ -160,18 +180,19 @@ def _to_utc(local_us: ir.IntegerValue, zone: Zone) -> ir.IntegerValue:
 
 
 def _epoch(number: ir.NumericValue, unit: str) -> ir.IntegerValue:
-    sane = number.abs() < 10 ** (13 + {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit] - 2)
+    # Beyond these (the year 5138) the multiplication would overflow, and stop the engine instead of the row.
+    limit = {"s": 10**11, "ms": 10**14, "us": 10**17, "ns": 9 * 10**18}[unit]
+    number = ibis.ifelse((number > -limit) & (number < limit), number, ibis.null(number.type()))
     if unit == "ns":
-        micros = number.cast("int64") // 1_000
-    elif isinstance(number, ibis.expr.types.FloatingValue):
-        micros = (number * EPOCH_UNITS[unit]).round().cast("int64")
-    else:
-        micros = number * EPOCH_UNITS[unit]
-    return ibis.ifelse(sane, micros, ibis.null("int64"))
+        return number.cast("int64") // 1_000
+    if isinstance(number, ibis.expr.types.FloatingValue):
+        return (number * EPOCH_UNITS[unit]).round().cast("int64")
+    return number * EPOCH_UNITS[unit]
 
 
 def _epoch_unit(values: Sequence[object]) -> str:
-    sizes = sorted(abs(float(value)) for value in values if isinstance(value, int | float) and value == value)
+    sizes = [abs(float(value)) for value in values if isinstance(value, int | float | Decimal)]
+    sizes = sorted(size for size in sizes if size < _NO_TIME)
     middle = sizes[len(sizes) // 2] if sizes else 0.0
     return "s" if middle < 1e11 else "ms" if middle < 1e14 else "us" if middle < 1e17 else "ns"
 

@@ -9,8 +9,10 @@ earlier days (in all splits), and of the first days of each user, which are not 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,8 @@ N_SLOTS = 48
 SLOT_MINUTES = 30
 _FILES = {"train": "pos.train.txt", "valid": "pos.validate.txt", "test": "pos.test.txt"}
 _TARGET, _UNSEEN = "<m>", "*"
+_DATE = re.compile(r"[0-9]{8}")
+_REGION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True)
@@ -75,26 +79,32 @@ def read_released(folder: Path, *, centres: Path | None = None) -> Released:
 def _lines(file: Path) -> Iterator[tuple[str, str, np.datetime64, list[list[str]]]]:
     try:
         text = file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise DataError(f"{file}: not there; the released folder holds {', '.join(_FILES.values())}") from error
+    except OSError as error:
+        raise DataError(
+            f"{file}: not there or not a file; the released folder holds {', '.join(_FILES.values())}"
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: not UTF-8 text; not a released file") from error
     if not text.strip():
         raise DataError(f"{file}: the file is empty")
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
         where = f"{file}, row {number}"
         parts = line.split("\t")
         if len(parts) != 3:
             raise DataError(
                 f"{where}: expected 3 columns separated by tabs (user, yyyymmdd, tokens), found {len(parts)}"
             )
-        user, date, tokens = parts[0], parts[1], parts[2].split()
+        user, date, tokens = parts[0].strip(), parts[1].strip(), parts[2].split()
+        if not user:
+            raise DataError(f"{where}, column 1: expected a user, found nothing")
         if len(tokens) != 6 * N_SLOTS:
             raise DataError(
                 f"{where}, column 3: expected {6 * N_SLOTS} tokens, found {len(tokens)}; the line is cut off"
             )
         try:
-            day = np.datetime64(f"{date[:4]}-{date[4:6]}-{date[6:]}", "D")
+            if not _DATE.fullmatch(date):
+                raise ValueError
+            day = np.datetime64(datetime.strptime(date, "%Y%m%d").date(), "D")  # noqa: DTZ007 - a local calendar day
         except ValueError as error:
             raise DataError(f"{where}, column 2: expected a date yyyymmdd, found {date!r}") from error
         yield where, user, day, [tokens[i : i + N_SLOTS] for i in range(0, 6 * N_SLOTS, N_SLOTS)]
@@ -110,7 +120,7 @@ def _add(
 ) -> None:
     history, full, mask = traces[0], traces[3], traces[5]
     for token in history + full:
-        if token != _UNSEEN and not token.isdigit():
+        if token != _UNSEEN and not _REGION.fullmatch(token):
             raise DataError(f"{where}, column 3: expected a region number or {_UNSEEN!r}, found {token!r}")
     hidden = [slot for slot, token in enumerate(mask) if token == _TARGET]
     if any(full[slot] == _UNSEEN for slot in hidden):
@@ -147,8 +157,19 @@ def _read_centres(file: Path) -> dict[int, tuple[float, float]]:
             lost = {"region_id", "lat", "lon"} - set(rows.fieldnames or ())
             if lost:
                 raise DataError(f"{file}, row 1: no column {', '.join(sorted(lost))}; expected region_id, lat, lon")
-            return {int(row["region_id"]): (float(row["lon"]), float(row["lat"])) for row in rows}
-    except (FileNotFoundError, IsADirectoryError) as error:
+            return dict(_centre(file, rows.line_num, row) for row in rows)
+    except OSError as error:
         raise DataError(f"{file}: there is no such file of centres") from error
-    except (ValueError, TypeError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: expected numbers in region_id, lat, lon ({error})") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: not a CSV file in UTF-8 ({error}); expected region_id, lat, lon") from error
+
+
+def _centre(file: Path, number: int, row: dict[str, str]) -> tuple[int, tuple[float, float]]:
+    try:
+        region, lat, lon = int(row["region_id"]), float(row["lat"]), float(row["lon"])
+    except (ValueError, TypeError) as error:
+        found = ", ".join(str(row[name]) for name in ("region_id", "lat", "lon"))
+        raise DataError(f"{file}, row {number}: expected numbers in region_id, lat, lon; found {found}") from error
+    if not (abs(lat) <= 90 and abs(lon) <= 180):
+        raise DataError(f"{file}, row {number}: expected degrees, found lat {lat:g}, lon {lon:g}")
+    return region, (lon, lat)

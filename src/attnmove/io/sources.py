@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import glob
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from attnmove.errors import ConfigError, DataError
+from attnmove.io.texts import BROKEN, open_bytes
 
 FORMATS = ("auto", "csv", "tsv", "parquet", "ndjson", "geolife", "gpx", "google", "released")
 _ENDINGS: Mapping[str, str] = {
@@ -22,7 +24,11 @@ _ENDINGS: Mapping[str, str] = {
     ".zip": "geolife",
     ".json": "json",
 }
+_IN_JSON = ("google", "ndjson")
+SECTIONS = ("locations", "semanticSegments", "rawSignals")
+"""The arrays of Google's exports."""
 _COMPRESSED = (".gz",)
+_LONGEST_LINE = 1_000_000
 
 
 def find_files(source: str | Path, format: str = "auto") -> tuple[str, list[Path]]:
@@ -33,18 +39,28 @@ def find_files(source: str | Path, format: str = "auto") -> tuple[str, list[Path
     """
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+    if not str(source):
+        raise ConfigError("the name of the source is empty: name a file, folder or glob of points")
     path = Path(source)
-    if path.is_dir():
-        return _of_folder(path, format)
-    files = [path] if path.exists() else sorted(Path(name) for name in glob.glob(str(source), recursive=True))  # noqa: PTH207 - any path, not below one
-    files = [file for file in files if file.is_file()]
-    if not files:
-        raise DataError(f"{source}: there is no such file, folder or glob match")
+    try:
+        if path.is_dir():
+            return _of_folder(path, format)
+        files = _matches(path)
+    except OSError as error:
+        raise DataError(f"{source}: cannot be looked at ({error.strerror})") from error
     if format == "auto":
         format = _one_format(files, str(source))
-    if format in ("geolife", "released") and format == "released":
+    if format == "released":
         raise DataError(f"{source}: --format released expects the folder that holds pos.train.txt")
     return format, files
+
+
+def _matches(path: Path) -> list[Path]:
+    found = [path] if path.exists() else sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207 - any path, not below one
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise DataError(f"{path}: " + ("not a file" if found else "there is no such file, folder or glob match"))
+    return files
 
 
 def _of_folder(path: Path, format: str) -> tuple[str, list[Path]]:
@@ -53,15 +69,16 @@ def _of_folder(path: Path, format: str) -> tuple[str, list[Path]]:
     if format == "released" or (format == "auto" and (path / "pos.train.txt").exists()):
         return "released", [path]
     below = sorted(file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path))
-    if format in ("auto", "geolife") and any(file.suffix == ".plt" for file in below):
+    tracks = [file for file in below if _ending(file) == "geolife" and file.suffix.lower() != ".zip"]
+    if format in ("auto", "geolife") and tracks:
         # Geolife lays a labels.txt beside the tracks; it is not a track.
-        return "geolife", [file for file in below if file.suffix == ".plt"]
+        return "geolife", tracks
     known = [file for file in below if _ending(file) is not None]
     if format == "auto":
         if not known:
             raise DataError(f"{path}: no file here ends in {', '.join(_ENDINGS)}; name the files with a glob")
         return _one_format(known, str(path)), known
-    files = [file for file in known if _ending(file) in (format, "json" if format == "google" else format)]
+    files = [file for file in known if _ending(file) == format or (_ending(file) == "json" and format in _IN_JSON)]
     if not files:
         raise DataError(f"{path}: no {format} file in this folder")
     return format, files
@@ -80,20 +97,31 @@ def _format_of(file: Path) -> str:
         return _json_kind(file)
     if ending is None:
         raise DataError(f"{file}: cannot tell the format by its name; say --format {'|'.join(FORMATS[1:])}")
-    if file.suffix == ".zip":
+    if file.suffix.lower() == ".zip":
         if not zipfile.is_zipfile(file):
             raise DataError(f"{file}: not a zip file (or cut off); download it again")
         with zipfile.ZipFile(file) as archive:
-            if not any(name.endswith(".plt") for name in archive.namelist()):
+            if not any(name.lower().endswith(".plt") for name in archive.namelist()):
                 raise DataError(f"{file}: no .plt track in this zip; unpack it and name the files inside")
     return ending
 
 
 def _json_kind(file: Path) -> str:
-    """Google's exports are one object or array over many lines; NDJSON starts with an object on one line."""
-    with file.open("rb") as handle:
-        first = handle.readline(1_000_000).strip()
-    return "ndjson" if first.startswith(b"{") and first.endswith(b"}") and first != b"{}" else "google"
+    """Google's exports are one object or array, often over many lines; NDJSON starts with an object on one line."""
+    try:
+        with open_bytes(file) as handle:
+            line = handle.readline(_LONGEST_LINE)
+            while line and not line.strip():
+                line = handle.readline(_LONGEST_LINE)
+    except BROKEN as error:
+        raise DataError(f"{file}: cannot be read ({error}); fetch the file again") from error
+    line = line.removeprefix(b"\xef\xbb\xbf").strip()
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return "ndjson" if line.startswith(b"{") and line.endswith(b"}") and len(line) < _LONGEST_LINE else "google"
+    is_export = not isinstance(first, dict) or not first or any(isinstance(first.get(name), list) for name in SECTIONS)
+    return "google" if is_export else "ndjson"
 
 
 def _ending(file: Path) -> str | None:

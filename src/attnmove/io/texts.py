@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple
 
 import pyarrow as pa
 
 SCHEMA = pa.schema([("user", pa.string()), ("time", pa.string()), ("lat", pa.string()), ("lon", pa.string())])
+BROKEN = (OSError, EOFError, zlib.error)
+"""What reading a file, packed or not, can raise."""
 _BATCH = 50_000
 
 
@@ -19,6 +24,16 @@ class Fix(NamedTuple):
     time: str | None
     lat: str | None
     lon: str | None
+
+
+def open_bytes(file: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked when its name ends in .gz."""
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+
+def person_of(file: Path) -> str:
+    """The file's name without its endings, which stands for the user where a file is one person's."""
+    return Path(file.stem).stem if file.suffix.lower() == ".gz" else file.stem
 
 
 def in_batches(fixes: Iterable[Fix]) -> Iterator[pa.RecordBatch]:

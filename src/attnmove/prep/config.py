@@ -72,12 +72,18 @@ class Preparation:
     @property
     def n_min_slots(self) -> int:
         """The least observed slots of a kept day."""
-        return max(2, self.n_slots // 4) if self.min_slots is None else self.min_slots
+        return self._a_quarter if self.min_slots is None else self.min_slots
 
     @property
     def n_hide(self) -> int:
         """Slots hidden a day."""
-        return max(1, round(self.n_slots * 10 / 48)) if self.hide is None else self.hide
+        # A default never asks for all of a quarter of the day, as 10/48 rounded up would for slots of 80 minutes.
+        usual = min(round(self.n_slots * 10 / 48), self._a_quarter - 1)
+        return usual if self.hide is None else self.hide
+
+    @property
+    def _a_quarter(self) -> int:
+        return max(2, self.n_slots // 4)
 
 
 def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from attnmove.errors import RunError
+from attnmove.errors import DataError, RunError
 from attnmove.nouns import MISSING, Days, Int32, Locations, Targets
 from attnmove.space import read_locations, write_locations
 
@@ -76,7 +76,7 @@ def content_hash(days: Days, locations: Locations, targets: Targets) -> str:
     """SHA-256 over everything a model or a metric can see."""
     digest = hashlib.sha256()
     for part in (days.user, days.split, locations.name, targets.user):
-        digest.update("\0".join(part.tolist()).encode())
+        digest.update(json.dumps(part.tolist()).encode())  # quoted, so that no two lists of texts look the same
     places = (locations.lon, locations.lat)
     hidden = (targets.date, targets.draw, targets.start, targets.slot, targets.history)
     for array in (days.date, days.loc, *places, *hidden):
@@ -87,27 +87,35 @@ def content_hash(days: Days, locations: Locations, targets: Targets) -> str:
 def write_dataset(folder: Path, dataset: Dataset, *, rejects: Path | None = None) -> None:
     """Write the folder at once: it is complete or not there. An older dataset in its place is replaced."""
     check_writable(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        temporary.chmod(0o755)
-        pq.write_table(_days_table(dataset.days), temporary / "days.parquet", compression="zstd")
-        pq.write_table(_targets_table(dataset.targets), temporary / "targets.parquet", compression="zstd")
-        write_locations(temporary / "locations.parquet", dataset.locations)
-        (temporary / "dataset.json").write_text(json.dumps(dataset.facts, indent=2, ensure_ascii=False) + "\n")
-        if rejects is not None:
-            shutil.move(rejects, temporary / "rejects.parquet")
-        if folder.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-            folder.replace(old / "dataset")
-            temporary.replace(folder)
-            shutil.rmtree(old)
-        else:
-            temporary.replace(folder)
+        home = folder.resolve().parent
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=home, ignore_cleanup_errors=True) as temporary:
+            new = Path(temporary) / "new"
+            new.mkdir()
+            pq.write_table(_days_table(dataset.days), new / "days.parquet", compression="zstd")
+            pq.write_table(_targets_table(dataset.targets), new / "targets.parquet", compression="zstd")
+            write_locations(new / "locations.parquet", dataset.locations)
+            page = json.dumps(dataset.facts, indent=2, ensure_ascii=False) + "\n"
+            (new / "dataset.json").write_text(page, encoding="utf-8")
+            if rejects is not None:
+                shutil.move(rejects, new / "rejects.parquet")
+            _put(new, folder.resolve(), aside=Path(temporary) / "old")
     except OSError as error:
         raise RunError(f"{folder}: the dataset cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(new: Path, folder: Path, *, aside: Path) -> None:
+    """Move `new` to `folder`; what was there goes `aside`, and back again when the move fails."""
+    if not folder.exists():
+        new.replace(folder)
+        return
+    folder.replace(aside)
+    try:
+        new.replace(folder)
+    except BaseException:
+        aside.replace(folder)
+        raise
 
 
 def check_writable(folder: Path) -> None:
@@ -116,7 +124,10 @@ def check_writable(folder: Path) -> None:
         raise RunError(f"{folder}: this is a file; name a folder for the dataset")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "dataset.json").exists():
         raise RunError(f"{folder}: the folder holds other things; name a new or empty one")
-    above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if folder.resolve().is_mount():
+        raise RunError(f"{folder}: cannot be replaced as a whole; name a folder inside it")
+    # The folder is moved into its place, so it is the one above that must be writable.
+    above = next(parent for parent in folder.resolve().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise RunError(f"{folder}: cannot be written; {above} is not a folder one may write to")
 
@@ -127,39 +138,46 @@ def read_dataset(folder: Path | str) -> Dataset:
     facts = read_facts(folder)
     days = _read(folder / "days.parquet", _DAYS)
     targets = _read(folder / "targets.parquet", _TARGETS)
-    n_slots = int(facts["slots_per_day"])
-    slots = targets["slots"].combine_chunks()
-    return Dataset(
-        days=Days(
-            user=_text(days["user"]),
-            date=days["date"].to_numpy().astype("datetime64[D]"),
-            split=_text(days["split"]),
-            loc=_grid(days["loc"], n_slots, folder / "days.parquet"),
-        ),
-        locations=read_locations(folder / "locations.parquet"),
-        targets=Targets(
-            user=_text(targets["user"]),
-            date=targets["date"].to_numpy().astype("datetime64[D]"),
-            draw=targets["draw"].to_numpy().astype(np.int32),
-            start=slots.offsets.to_numpy().astype(np.int64) - slots.offsets[0].as_py(),
-            slot=slots.flatten().to_numpy().astype(np.int32),
-            history=_grid(targets["history"], n_slots, folder / "targets.parquet"),
-        ),
-        facts=facts,
-    )
+    locations = read_locations(folder / "locations.parquet")
+    try:
+        n_slots = int(facts["slots_per_day"])
+        slots = targets["slots"].combine_chunks()
+        return Dataset(
+            days=Days(
+                user=_text(days["user"]),
+                date=days["date"].to_numpy().astype("datetime64[D]"),
+                split=_text(days["split"]),
+                loc=_grid(days["loc"], n_slots, len(locations)),
+            ),
+            locations=locations,
+            targets=Targets(
+                user=_text(targets["user"]),
+                date=targets["date"].to_numpy().astype("datetime64[D]"),
+                draw=targets["draw"].to_numpy().astype(np.int32),
+                start=slots.offsets.to_numpy().astype(np.int64) - slots.offsets[0].as_py(),
+                slot=_within(slots.flatten().to_numpy().astype(np.int32), 0, n_slots),
+                history=_grid(targets["history"], n_slots, len(locations)),
+            ),
+            facts=facts,
+        )
+    except (DataError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{folder}: damaged, its files do not fit together ({error}); prepare it again") from error
 
 
 def read_facts(folder: Path | str) -> dict[str, Any]:
     """The content of a dataset's `dataset.json`."""
     path = Path(folder) / "dataset.json"
     try:
-        facts = json.loads(path.read_text())
+        facts = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RunError(f"{folder}: not a dataset (no dataset.json); make one with attnmove prepare") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{path}: broken; prepare the dataset again") from error
     if not isinstance(facts, dict) or facts.get("format_version") != FORMAT_VERSION:
         raise RunError(f"{path}: written by another version of attnmove; prepare the dataset again")
+    lost = [name for name in ("days", "slots_per_day") if not isinstance(facts.get(name), int)]
+    if lost:
+        raise RunError(f"{path}: no number for {' and '.join(lost)}; prepare the dataset again")
     return facts
 
 
@@ -210,9 +228,14 @@ def _text(column: pa.ChunkedArray) -> Any:
     return np.array(column.to_pylist(), dtype=object)
 
 
-def _grid(column: pa.ChunkedArray, n_slots: int, file: Path) -> Int32:
+def _grid(column: pa.ChunkedArray, n_slots: int, n_locations: int) -> Int32:
     values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int32)
     if len(values) != len(column) * n_slots:
-        raise RunError(f"{file}: not {n_slots} slots a row, as dataset.json says; prepare the dataset again")
-    grid: Int32 = values.reshape(len(column), n_slots)
-    return grid
+        raise DataError(f"not {n_slots} slots a row, as dataset.json says")
+    return _within(values, MISSING, n_locations).reshape(len(column), n_slots)
+
+
+def _within(values: Int32, least: int, end: int) -> Int32:
+    if len(values) and not least <= values.min() <= values.max() < end:
+        raise DataError(f"numbers from {values.min()} to {values.max()}, expected {least} to {end - 1}")
+    return values

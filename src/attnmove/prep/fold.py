@@ -74,7 +74,8 @@ def fold_days(table: pa.Table, *, keys: KeyFunction, n_slots: int, slot_rule: st
     starts = _starts((user, day))
     owner = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(day)))
     lon, lat = _sort_ties(owner, time, lon, lat)
-    duplicate = np.concatenate([[False], _equal_neighbours(owner, time, lon, lat)])
+    duplicate = np.zeros(len(day), dtype=np.bool_)
+    duplicate[1:] = _equal_neighbours(owner, time, lon, lat)
     key = np.full(len(day), NO_CELL, dtype=np.int64)
     key[~duplicate] = keys(lon[~duplicate], lat[~duplicate])
     placed = key != NO_CELL

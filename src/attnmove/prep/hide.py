@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.nouns import MINUTES_PER_DAY, Bool, Days, Float64, Targets
+from attnmove.nouns import Bool, Days, Float64, Targets
 from attnmove.prep.config import Preparation
 from attnmove.prep.history import history_rows
 
@@ -63,8 +63,7 @@ def _burst(shape: tuple[int, ...], slot_minutes: int, rng: np.random.Generator) 
 def _night(shape: tuple[int, ...], slot_minutes: int, rng: np.random.Generator) -> Float64:
     """Slots between 22:00 and 07:00 in random order, then those nearest to the night."""
     start = np.arange(shape[1]) * slot_minutes
-    after = (start - NIGHT_TO_MINUTE) % MINUTES_PER_DAY
-    before = (NIGHT_FROM_MINUTE - start) % MINUTES_PER_DAY
+    after, before = start - NIGHT_TO_MINUTE, np.maximum(NIGHT_FROM_MINUTE - start - slot_minutes, 0)
     night = (start >= NIGHT_FROM_MINUTE) | (start < NIGHT_TO_MINUTE)
     away = np.where(night, 0, 1 + np.minimum(after, before) // slot_minutes)
     chance: npt.NDArray[np.float64] = rng.random(shape)

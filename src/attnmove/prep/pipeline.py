@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ def prepare(
     centres: Path | str | None = None,
     location_name: str | None = None,
     snap_m: float | None = None,
+    road_classes: Sequence[str] | None = None,
     how: Preparation | None = None,
     engine: str = "duckdb",
     progress: Progress | None = None,
@@ -62,6 +63,8 @@ def prepare(
     `Preparation` (slot_minutes=30, min_slots=12, hide=10, …).
     """
     say = progress or (lambda stage: None)
+    if how is not None and (options or timezone not in (None, how.timezone)):
+        raise ConfigError("give either how=Preparation(…) or its fields and timezone, not both")
     how = how or _preparation(timezone, options)
     if datum not in DATUMS:
         raise ConfigError(f"there is no datum {datum!r}: use {', '.join(DATUMS)}")
@@ -69,6 +72,19 @@ def prepare(
     if folder is not None:
         check_writable(folder)
     if isinstance(source, str | Path) and find_files(source, format)[0] == "released":
+        _refuse_choices(
+            {
+                "columns": columns,
+                "user": user,
+                "naive-timezone": naive_timezone,
+                "location-name": location_name,
+                "snap-m": snap_m,
+                "road-classes": road_classes,
+                "tessellation": tessellation if tessellation != DEFAULT_TESSELLATION else None,
+                "timezone": timezone if timezone != "UTC" else None,
+                "the slot and hide options": how if how != Preparation(timezone=how.timezone) else None,
+            }
+        )
         dataset = _released(Path(source), centres, say)
         if folder is not None:
             write_dataset(folder, dataset)
@@ -79,12 +95,14 @@ def prepare(
     local = naive_timezone or timezone
     zone = None if local is None else load_zone(local)
     load_zone(how.timezone)
-    rule = parse_tessellation(tessellation, name_property=location_name, snap_m=snap_m)
+    rule = parse_tessellation(tessellation, name_property=location_name, snap_m=snap_m, road_classes=road_classes)
     with open_engine(engine) as opened:
         say("reading")
-        if zone is not None and naive_timezone is None and _is_typed(source, format):
-            zone = None  # a timestamp column without a zone is UTC by convention, not local time
-        points = read_points(source, opened, format=format, columns=told, zone=zone, one_user=user)
+        # A timestamp column without a zone is UTC by convention; only its own option says otherwise.
+        typed_zone = None if naive_timezone is None else zone
+        points = read_points(
+            source, opened, format=format, columns=told, zone=zone, typed_zone=typed_zone, one_user=user
+        )
         dataset, rejects = _from_points(opened, points, rule, datum, how, say)
         if folder is not None:
             say("writing")
@@ -141,6 +159,14 @@ def _with_split(user: Text, date: Dates, loc: Int32, how: Preparation) -> Days:
     return Days(user, date, loc, split_days(blank.first_of_user, first_days=how.first_days))
 
 
+def _refuse_choices(choices: dict[str, Any]) -> None:
+    unfit = [name for name, value in choices.items() if value is not None]
+    if unfit:
+        raise ConfigError(
+            f"the released files bring their own days in UTC, masks and locations: {', '.join(unfit)} cannot be chosen"
+        )
+
+
 def _released(folder: Path, centres: Path | str | None, say: Progress) -> Dataset:
     from attnmove.io.released import SLOT_MINUTES, read_released
 
@@ -192,10 +218,6 @@ def _preparation(timezone: str | None, options: dict[str, Any]) -> Preparation:
         near = difflib.get_close_matches(wrong, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         raise ConfigError(f"prepare has no option {wrong!r}: {hint}") from error
-
-
-def _is_typed(source: Source, format: str) -> bool:
-    return not isinstance(source, str | Path) or find_files(source, format)[0] == "parquet"
 
 
 def _nothing_left(points: Points, gathered: Gathered, rejects: dict[str, int], how: Preparation) -> str:

@@ -1,0 +1,87 @@
+"""Small builders of days, fixes and point files, shared by the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from attnmove.nouns import MISSING, Days, Float64, Int32, Int64
+
+METRES_OF_A_CELL = 500
+PLACES = {name: (116.30 + 0.02 * i, 39.90) for i, name in enumerate("ABCDEFGH")}
+"""Longitude and latitude of lettered places, 1.7 km apart: each in a cell of its own."""
+
+
+def day(text: str) -> list[int]:
+    """The slots of a day, a letter each: A is location 0, B 1, …, and a dot is missing."""
+    return [MISSING if mark == "." else ord(mark) - ord("A") for mark in text.split()]
+
+
+def loc(*days: str) -> Int32:
+    return np.array([day(text) for text in days], dtype=np.int32)
+
+
+def days_of(users: dict[str, Sequence[str]], *, split: str = "train", start: str = "2024-03-04") -> Days:
+    """Consecutive days of each user, written as for `day`."""
+    names = sorted(users)
+    user = [name for name in names for _ in users[name]]
+    date = [np.datetime64(start) + i for name in names for i in range(len(users[name]))]
+    rows = [text for name in names for text in users[name]]
+    splits = np.full(len(user), split, dtype=object)
+    return Days(np.array(user, dtype=object), np.array(date, dtype="datetime64[D]"), loc(*rows), splits)
+
+
+def texts(rows: Int32) -> list[str]:
+    """Rows of locations as `day` reads them."""
+    return [" ".join("." if place == MISSING else chr(ord("A") + place) for place in row) for row in rows.tolist()]
+
+
+def utc(text: str, zone: str = "UTC", *, fold: int = 0) -> datetime:
+    """The instant of a wall-clock time; `fold=1` is the second pass of a repeated hour."""
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(ZoneInfo("UTC"))
+
+
+def points(rows: Iterable[tuple[str, datetime, str]]) -> pa.Table:
+    """A table of points from (user, instant, letter of a place)."""
+    rows = list(rows)
+    return pa.table(
+        {
+            "user": pa.array([user for user, _, _ in rows], pa.string()),
+            "time": pa.array([when for _, when, _ in rows], pa.timestamp("us", tz="UTC")),
+            "lon": [PLACES[place][0] for _, _, place in rows],
+            "lat": [PLACES[place][1] for _, _, place in rows],
+        }
+    )
+
+
+def write_points(path: Path, table: pa.Table) -> Path:
+    pq.write_table(table, path)
+    return path
+
+
+def fixes(*rows: tuple[str, int, int, int, float, float]) -> pa.Table:
+    """The sorted table that `fold_days` takes, from (user, day, slot, second, lon, lat)."""
+    rows = tuple(sorted(rows, key=lambda row: (row[0], row[1], row[3])))
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * 6
+    return pa.table(
+        {
+            "user": pa.array(columns[0], pa.string()),
+            "day": pa.array(columns[1], pa.int32()),
+            "slot": pa.array(columns[2], pa.int16()),
+            "time_us": pa.array(columns[3], pa.int64()),
+            "lon": pa.array(columns[4], pa.float64()),
+            "lat": pa.array(columns[5], pa.float64()),
+        }
+    )
+
+
+def whole_degrees(lon: Float64, lat: Float64) -> Int64:
+    """A tessellation for the hand: the key is the longitude, and there is no cell below the equator."""
+    return np.where(lat >= 0, lon, -1).astype(np.int64)
