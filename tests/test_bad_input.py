@@ -431,7 +431,11 @@ OPTIONS: dict[str, tuple[tuple[str, ...], int, str]] = {
     "slots that do not divide": (("--slot-minutes", "7"), 1, "a slot of 7 minutes does not fit: use 5 to 120"),
     "slots of nothing": (("--slot-minutes", "0"), 1, "a slot of 0 minutes does not fit"),
     "slots too long": (("--slot-minutes", "240"), 1, "a slot of 240 minutes does not fit"),
-    "too much hidden": (("--hide", "12"), 1, "--hide 12 would leave nothing to see of a day with 12 observed slots"),
+    "too much hidden": (
+        ("--hide", "48"),
+        1,
+        "--hide 48: a day of 30-minute slots has 48, and at least one of them must stay visible",
+    ),
     "nothing hidden": (("--hide", "0"), 1, "--hide must be at least 1; found 0"),
     "more slots than a day has": (("--min-slots", "49"), 1, "--min-slots 49: a day of 30-minute slots has 48"),
     "negative slots": (("--min-slots", "-1"), 1, "--min-slots must be at least 1; found -1"),

@@ -24,7 +24,7 @@ def line(*points: tuple[float, float]) -> dict[str, Any]:
     return {"type": "LineString", "coordinates": [list(point) for point in points]}
 
 
-def feature(geometry: Any, *, id: Any = None, **properties: Any) -> dict[str, Any]:  # noqa: A002 - GeoJSON's word
+def feature(geometry: Any, *, id: Any = None, **properties: Any) -> dict[str, Any]:
     member = {"type": "Feature", "properties": properties, "geometry": geometry}
     return member if id is None else {**member, "id": id}
 

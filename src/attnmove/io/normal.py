@@ -57,7 +57,7 @@ def normalise(
     timestamp column without one, which is taken as UTC (as pandas and DuckDB write it) when it is None.
     """
     is_typed = raw[columns.time].type().is_timestamp()
-    when, naive, style = _time(engine, raw, columns.time, zone=typed_zone if is_typed else zone, source=source)
+    raw, when, naive, style = _time(engine, raw, columns.time, zone=typed_zone if is_typed else zone, source=source)
     _check_user(raw, columns.user, source=source)
     lat, lon = (_degrees(raw, name, source=source) for name in (columns.lat, columns.lon))
     user = ibis.literal(one_user) if columns.user is None else raw[columns.user].cast("string")
@@ -74,10 +74,10 @@ def normalise(
     )
     table = named.mutate(reason=_reason(named)).drop("naive")
     chosen = {
-        "user": f"all {one_user!r}" if columns.user is None else repr(columns.user),
-        "time": f"{columns.time!r} ({style})",
-        "lat": repr(columns.lat),
-        "lon": repr(columns.lon),
+        "user": f"all {one_user}" if columns.user is None else columns.user,
+        "time": f"{columns.time} ({style})",
+        "lat": columns.lat,
+        "lon": columns.lon,
     }
     return table, chosen
 
@@ -115,20 +115,21 @@ def _degrees(raw: ir.Table, name: str, *, source: str) -> ir.FloatingValue:
 
 def _time(
     engine: Engine, raw: ir.Table, name: str, *, zone: Zone | None, source: str
-) -> tuple[ir.IntegerValue, ir.BooleanValue, str]:
-    """Microseconds UTC (null where unreadable), where a zone is lacking, and how the column is read in words."""
+) -> tuple[ir.Table, ir.IntegerValue, ir.BooleanValue, str]:
+    """The table, perhaps with more columns, and of it: microseconds UTC (null where unreadable), where a zone is
+    lacking, and how the column is read in words."""
     column = raw[name]
     kind = column.type()
     never = ibis.literal(False)
     if kind.is_timestamp():
         micros = engine.micros(column)
         if kind.timezone is not None or zone is None:
-            return micros, never, "timestamp" if kind.timezone else "timestamp without zone, taken as UTC"
-        return _to_utc(micros, zone), never, f"timestamp without zone, taken as {zone.name}"
+            return raw, micros, never, "timestamp" if kind.timezone else "timestamp without zone, taken as UTC"
+        return raw, _to_utc(micros, zone), never, f"timestamp without zone, taken as {zone.name}"
     if kind.is_numeric():
         unit = _epoch_unit(_sample(engine, raw, name))
         whole = kind.is_integer()
-        return _epoch(column.try_cast("int64") if whole else column.cast("float64"), unit), never, _words(unit)
+        return raw, _epoch(column.try_cast("int64") if whole else column.cast("float64"), unit), never, _words(unit)
     if not kind.is_string():
         raise DataError(f"{source}: column {name!r} holds {kind}; expected times (ISO 8601 text, epoch or timestamps)")
     sample = _sample(engine, raw, name)
@@ -136,27 +137,38 @@ def _time(
     if len(numbers) * 2 > len(sample):
         unit = _epoch_unit(numbers)
         number = ibis.ifelse(column.re_search(_NUMBER), column.strip(), ibis.null("string")).try_cast("float64")
-        return _epoch(number, unit), never, _words(unit)
-    micros, naive = _iso(engine, column.strip(), zone)
+        return raw, _epoch(number, unit), never, _words(unit)
+    raw, micros, naive = _iso(engine, raw, name, zone)
     where = f"; times without a zone are in {zone.name}" if zone is not None else ""
-    return micros, naive, f"ISO 8601{where}"
+    return raw, micros, naive, f"ISO 8601{where}"
 
 
-def _iso(engine: Engine, text: ir.StringValue, zone: Zone | None) -> tuple[ir.IntegerValue, ir.BooleanValue]:
-    full = ibis.ifelse(text.re_search(_HEAD), text, _with_seconds(text))
-    head = full.substr(0, 19).replace("T", " ")
-    tail = full.substr(19)
-    right = tail.re_search(_TAIL)
-    wall = engine.micros(ibis.ifelse(right, head, ibis.null("string")).try_cast("timestamp"))
-    digits = tail.re_extract(r"^[.,]([0-9]+)", 1)
+def _iso(
+    engine: Engine, raw: ir.Table, name: str, zone: Zone | None
+) -> tuple[ir.Table, ir.IntegerValue, ir.BooleanValue]:
+    # In steps, each a column of its own: written out in one expression, a zone with a hundred changes is 19 MB of SQL.
+    # A view keeps Ibis from putting the steps together again.
+    t = raw.mutate(_text=raw[name].strip()).view()
+    t = t.mutate(_full=ibis.ifelse(t._text.re_search(_HEAD), t._text, _with_seconds(t._text))).view()
+    t = t.mutate(_head=t._full.substr(0, 19).replace("T", " "), _tail=t._full.substr(19)).view()
+    right = t._tail.re_search(_TAIL)
+    digits = t._tail.re_extract(r"^[.,]([0-9]+)", 1)
     fraction = ibis.ifelse(digits == "", "0", (digits + "000000").substr(0, 6)).try_cast("int64")
-    micros = wall + ibis.ifelse((tail == "") | (tail == "Z"), 0, fraction)
-    has_zone = tail.re_search(r"(Z|z|UTC|GMT|[-+][0-9:]+)$")
-    offset = ibis.ifelse(tail.re_search(r"[-+][0-9:]+$"), _offset_us(tail), 0)
+    t = t.mutate(
+        _right=right,
+        _wall=engine.micros(ibis.ifelse(right, t._head, ibis.null("string")).try_cast("timestamp")),
+        _fraction=ibis.ifelse((t._tail == "") | (t._tail == "Z"), 0, fraction),
+        _has_zone=t._tail.re_search(r"(Z|z|UTC|GMT|[-+][0-9:]+)$"),
+        _offset=ibis.ifelse(t._tail.re_search(r"[-+][0-9:]+$"), _offset_us(t._tail), 0),
+    ).view()
+    t = t.mutate(_micros=t._wall + t._fraction).view()
     if zone is None:
-        unknown = right & ~has_zone & wall.notnull()
-        return ibis.ifelse(has_zone, micros - offset, ibis.null("int64")), unknown.fill_null(False)
-    return ibis.ifelse(has_zone, micros - offset, _to_utc(micros, zone)), ibis.literal(False)
+        unknown = t._right & ~t._has_zone & t._wall.notnull()
+        when = ibis.ifelse(t._has_zone, t._micros - t._offset, ibis.null("int64"))
+        t = t.mutate(_when=when, _naive=unknown.fill_null(False)).view()
+        return t, t._when, t._naive
+    t = t.mutate(_when=ibis.ifelse(t._has_zone, t._micros - t._offset, _to_utc(t._micros, zone))).view()
+    return t, t._when, ibis.literal(False)
 
 
 def _with_seconds(text: ir.StringValue) -> ir.StringValue:

@@ -28,7 +28,7 @@ class Preparation:
     first_days: int = 3
     """The first days of each user, which are history only."""
     hide: int | None = None
-    """Slots hidden a day; None: 10 of 48, in proportion for other slot lengths."""
+    """Slots hidden a day, at most all observed ones but one; None: 10 of 48, in proportion for other slot lengths."""
     draws: int = 1
     """How many times the hidden slots are drawn."""
     pattern: str = "uniform"
@@ -58,10 +58,10 @@ class Preparation:
             raise ConfigError(
                 f"--min-slots {self.n_min_slots}: a day of {self.slot_minutes}-minute slots has {self.n_slots}"
             )
-        if self.n_hide >= self.n_min_slots:
+        if self.n_hide >= self.n_slots:
             raise ConfigError(
-                f"--hide {self.n_hide} would leave nothing to see of a day with {self.n_min_slots} observed slots: "
-                f"lower --hide or raise --min-slots"
+                f"--hide {self.n_hide}: a day of {self.slot_minutes}-minute slots has {self.n_slots}, and at least one "
+                "of them must stay visible"
             )
 
     @property
