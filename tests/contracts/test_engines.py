@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -187,14 +186,19 @@ def test_no_rows_are_no_rows(engine: Engine, tmp_path: Path) -> None:
 SUMS = pa.schema([("user", pa.string()), ("day", pa.int32()), ("x", pa.list_(pa.int64())), ("calls", pa.int16())])
 
 
-def collect(table: pa.Table, *, calls: int) -> pa.RecordBatch:
-    """Each (user, day) of the call with its x in the order they came."""
-    found: dict[tuple[str, int], list[int]] = {}
-    for row in table.to_pylist():
-        found.setdefault((row["user"], row["day"]), []).append(row["x"])
-    return pa.RecordBatch.from_pylist(
-        [{"user": user, "day": day, "x": x, "calls": calls} for (user, day), x in found.items()], schema=SUMS
-    )
+def collector(calls: int) -> Callable[[pa.Table], pa.RecordBatch]:
+    """A function without a module, since Spark's workers cannot import this one."""
+
+    def collect(table: pa.Table) -> pa.RecordBatch:
+        """Each (user, day) of the call with its x in the order they came."""
+        found: dict[tuple[str, int], list[int]] = {}
+        for row in table.to_pylist():
+            found.setdefault((row["user"], row["day"]), []).append(row["x"])
+        return pa.RecordBatch.from_pylist(
+            [{"user": user, "day": day, "x": x, "calls": calls} for (user, day), x in found.items()], schema=SUMS
+        )
+
+    return collect
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -214,7 +218,7 @@ def test_map_groups_gives_each_group_whole_and_sorted(engine: Engine, tmp_path: 
     pq.write_table(table, tmp_path / "x.parquet")
     scanned = engine.scan_parquet([tmp_path / "x.parquet"])
     order = ["user", "day", "x"]
-    batches = list(engine.map_groups(scanned, partial(collect, calls=7), order=order, together=2, schema=SUMS))
+    batches = list(engine.map_groups(scanned, collector(7), order=order, together=2, schema=SUMS))
     assert all(batch.schema == SUMS for batch in batches)
     assert [row for batch in batches for row in batch.to_pylist()] == expected
 
@@ -239,7 +243,7 @@ def dirty_csv(folder: Path) -> Path:
     table = pq.read_table(city(folder))
     path = folder / "points.csv"
     pyarrow.csv.write_csv(pa.concat_tables([table, table.slice(10, 40)]), path)
-    good = '"{}",2024-03-05T12:00:00{},30.1,120.1\n'
+    good = '"{}",2024-03-05T12:00:00{},120.1,30.1\n'
     with path.open("a") as file:
         file.write(good.format("  padded ", "Z") + good.format("é", "+08:00") + good.format("é", ".5Z"))
         for row in (
@@ -257,7 +261,7 @@ def dirty_csv(folder: Path) -> Path:
             "u,2059-03-05T12:00:00Z,30,120",
         ):  # fmt: skip
             user, when, lat, lon = row.split(",")
-            file.write(f"{user},{when},{lat},{lon}\n")
+            file.write(f"{user},{when},{lon},{lat}\n")  # the order of the city's columns
     return path
 
 
@@ -299,10 +303,18 @@ def test_duckdb_and_spark_prepare_the_same_dataset(spark: Engine, tmp_path: Path
             source, rule, out=out, timezone="America/New_York", engine=name, min_slots=4, hide=3, draws=2, min_days=3
         )
     assert_same(made["duckdb"], made["spark"])
-    assert len(made["duckdb"].days) > 20
+    assert len(made["duckdb"].days) > 10
     rejects = made["duckdb"].facts["rejects"]
     assert rejects["duplicate"] == 40
-    assert {"no_user", "unparsable_time", "not_a_number", "out_of_range", "null_island", "future"} <= set(rejects)
+    assert {
+        "no_user",
+        "unparsable_time",
+        "not_a_number",
+        "out_of_range",
+        "null_island",
+        "before_1990",
+        "future",
+    } <= set(rejects)
     refused = [pq.read_table(tmp_path / name / "rejects.parquet").to_pylist() for name in ("duckdb", "spark")]
     assert [len(rows) for rows in refused] == [sum(rejects.values())] * 2
     days = [(tmp_path / name / "days.parquet").read_bytes() for name in ("duckdb", "spark")]

@@ -234,6 +234,12 @@ def _last_line(file: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip() and not _is_noise(line)), "")
 
 
+def _is_noise(line: str) -> bool:
+    """True for what Spark and Java say at every start, whether it succeeds or not."""
+    remarks = ("WARNING: ", "Using Spark's default log4j", "Setting ", "To adjust logging level")
+    return line.strip().startswith(remarks) or " WARN " in line
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Hides pyspark's remarks about other libraries' versions, which are not the user's business."""
@@ -254,12 +260,9 @@ def _explained() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not _is_noise(line)]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Of an error in a worker the first line says only that there was one; the last of its traceback says which.
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
+    if raised and "Python worker" in lines[0]:
+        return raised[-1]
     return lines[0] if lines else type(error).__name__
-
-
-def _is_noise(line: str) -> bool:
-    """Lines of a Java error that say where it passed by, not what it is."""
-    return line.strip().startswith(
-        ("at ", "... ", "An error occurred while calling", ": org.apache.spark.SparkException")
-    )
