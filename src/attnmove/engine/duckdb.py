@@ -18,7 +18,7 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from attnmove.engine.groups import OutOfOrderError, by_header, in_order, in_whole_groups
+from attnmove.engine.groups import OutOfOrderError, by_header, in_order, in_whole_groups, read_batches
 from attnmove.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ class DuckDBEngine:
             # a small part of the rows: they wait on disk until the order has proved right to the end.
             writer = pq.ParquetWriter(spool, schema, compression="none")
             if self._mapped_as_they_come(table, function, order, columns, writer):
-                with pq.ParquetFile(spool) as file:
-                    yield from file.iter_batches(batch_size=_ROWS_TO_MAP >> 4)
+                yield from read_batches(spool, rows=_ROWS_TO_MAP >> 4)
             else:
                 rows = self.batches(table.order_by(*order), rows=_ROWS_TO_MAP)
                 yield from _in_threads(function, in_whole_groups(rows, columns))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 
 class OutOfOrderError(Exception):
@@ -89,3 +90,10 @@ def by_header(files: Sequence[Path], headers: Sequence[Sequence[str]]) -> Iterat
     for header, some in alike.items():
         lower = [name.lower() for name in header]
         yield [name if name and lower[i] not in lower[:i] else f"{name}#{i}" for i, name in enumerate(header)], some
+
+
+def read_batches(file: Path, *, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, so many at a time."""
+    with pq.ParquetFile(file) as opened:
+        if opened.num_row_groups:  # older pyarrow stumbles over a file that has none
+            yield from opened.iter_batches(batch_size=rows)

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import ibis
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from attnmove.engine.groups import by_header, in_whole_groups
+from attnmove.engine.groups import by_header, in_whole_groups, read_batches
 from attnmove.errors import ConfigError, DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -137,8 +136,7 @@ class SparkEngine:
             with _explained():
                 self._frame(table).write.parquet(str(path))
             for part in sorted(path.glob("part-*.parquet")):
-                with pq.ParquetFile(part) as file:
-                    yield from file.iter_batches(batch_size=rows)
+                yield from read_batches(part, rows=rows)
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
