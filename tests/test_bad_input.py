@@ -603,7 +603,7 @@ def test_a_dataset_is_not_written_among_other_things(
     source, mine = write_rows(tmp_path / "points.csv", DAY), write_text(tmp_path / "home" / "thesis.txt", "mine")
     answer = run(monkeypatch, capsys, "prepare", str(source), "-o", str(mine.parent))
     assert (answer.status, list(mine.parent.iterdir())) == (1, [mine])
-    assert "the folder holds other things; name a new or empty one" in answer.said
+    assert "the folder holds other things (thesis.txt); name a new or empty one" in answer.said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

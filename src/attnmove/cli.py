@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from attnmove.errors import AttnMoveError
+from attnmove.errors import AttnMoveError, ConfigError
 from attnmove.version import __version__
 
 app = typer.Typer(
@@ -37,6 +38,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines in
 
 def main() -> None:
     """Run the command line; our own errors are one sentence on standard error and exit status 1."""
+    # What ends a job politely must clean up as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except AttnMoveError as error:
@@ -82,6 +85,9 @@ def synth(
     """Make up a city: people with homes, work and habits, and phones that report now and then."""
     from attnmove.city import write_city
 
+    for file in (points, truth):
+        if file is not None and file.suffix not in (".parquet", ".pq"):
+            raise ConfigError(f"{file}: the city is written as Parquet; name a file that ends in .parquet")
     with _bar("people", users) as tick:
         report = write_city(
             points, users=users, days=days, seed=seed, truth=truth, points_per_day=points_per_day, progress=tick
@@ -140,20 +146,8 @@ def prepare(
     as_json: AsJson = False,
 ) -> None:
     """Turn points into a dataset: days of slots, locations, splits and hidden targets."""
-    from attnmove.prep.config import Preparation
     from attnmove.prep.pipeline import prepare as run
 
-    how = Preparation(
-        slot_minutes=slot_minutes,
-        slot_rule=slot_rule,
-        timezone=timezone or "UTC",
-        min_slots=min_slots,
-        min_days=min_days,
-        hide=hide,
-        draws=draws,
-        pattern=pattern,
-        seed=seed,
-    )
     with _stages() as stage:
         made = run(
             source,
@@ -169,7 +163,14 @@ def prepare(
             location_name=location_name,
             snap_m=snap_m,
             road_classes=road_classes.split(",") if road_classes else None,
-            how=how,
+            slot_minutes=slot_minutes,
+            slot_rule=slot_rule,
+            min_slots=min_slots,
+            min_days=min_days,
+            hide=hide,
+            draws=draws,
+            pattern=pattern,
+            seed=seed,
             engine=engine,
             progress=stage,
         )
@@ -211,7 +212,7 @@ def demo(
         ["prepare", str(points), "-o", str(dataset), *common],
         ["info", str(dataset)],
     ):
-        out.print(f"\n[bold]$ attnmove {' '.join(command)}[/]", highlight=False, soft_wrap=True)
+        out.print(f"\n[bold]$ attnmove {_escape(' '.join(command))}[/]", highlight=False, soft_wrap=True)
         app(command, standalone_mode=False)
 
 
@@ -260,7 +261,7 @@ def _show(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
     if as_json:
         _print_json(facts)
         return
-    table = Table(title=title, show_header=False, title_justify="left")
+    table = Table(title=_escape(title), show_header=False, title_justify="left")
     for name, value in facts.items():
         for label, text in _lines(name, value):
             table.add_row(label, text)
@@ -271,7 +272,7 @@ def _show_dataset(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
     """What people want to know of a dataset; `--json` has everything."""
     per_day = facts["observed_slots"] / max(1, facts["days"])
     dropped = facts["dropped"]
-    draws = f"{facts['draws']} draw{'s' * (facts['draws'] > 1)}"
+    draws = f"{facts['draws']} draw{'s' * (facts['draws'] != 1)}"
     rows = {
         "people": f"{facts['users']:,} users, {facts['days']:,} user-days, {facts['first_date']} to "
         f"{facts['last_date']}",

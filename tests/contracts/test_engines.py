@@ -178,6 +178,13 @@ def test_batches_come_in_the_order_asked_for_and_no_larger(engine: Engine, tmp_p
     assert [x for batch in batches for x in batch.column(0).to_pylist()] == list(range(30_000))
 
 
+@pytest.mark.parametrize("name", ["x[1]", "x*", "x?", "ü 'x'"])
+def test_a_name_is_a_name_and_not_a_pattern(engine: Engine, tmp_path: Path, name: str) -> None:
+    for stem, x in ((name, 1), ("x1", 2), ("x2", 3)):
+        pq.write_table(pa.table({"x": [x]}), tmp_path / f"{stem}.parquet")
+    assert rows(engine, engine.scan_parquet([tmp_path / f"{name}.parquet"])) == [{"x": 1}]
+
+
 def test_no_rows_are_no_rows(engine: Engine, tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "x.parquet")
     assert rows(engine, engine.scan_parquet([tmp_path / "x.parquet"])) == []

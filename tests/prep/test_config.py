@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,11 +42,13 @@ def test_every_slot_that_divides_the_day_has_working_defaults(slot_minutes: int)
         ({"first_days": -1}, "--first-days must be at least 0"),
         ({"hide": 0}, "--hide must be at least 1"),
         ({"hide": 48}, "must stay visible"),
+        ({"hide": 2.5}, "hide must be a whole number; found 2.5"),
+        ({"slot_minutes": "30"}, "slot_minutes must be a whole number"),
         ({"draws": 0}, "--draws must be at least 1"),
         ({"seed": -1}, "--seed must be at least 0"),
     ],
 )
-def test_a_choice_that_makes_no_sense_is_refused(options: dict[str, int | str], words: str) -> None:
+def test_a_choice_that_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Preparation(**options)  # type: ignore[arg-type]
 

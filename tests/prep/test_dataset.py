@@ -75,11 +75,48 @@ def test_the_splits_are_days_of_their_own() -> None:
 
 
 def test_an_older_dataset_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    write_dataset(tmp_path / "dataset", small_dataset())
-    (tmp_path / "dataset" / "stale").touch()
+    write_dataset(tmp_path / "dataset", small_dataset(), rejects=shutil.copy(__file__, tmp_path / "rejects"))
     write_dataset(tmp_path / "dataset", small_dataset())
     assert [path.name for path in tmp_path.iterdir()] == ["dataset"]
-    assert not (tmp_path / "dataset" / "stale").exists()
+    assert not (tmp_path / "dataset" / "rejects.parquet").exists()
+
+
+def test_a_dataset_with_a_file_of_the_users_is_not_replaced(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "dataset", small_dataset())
+    (tmp_path / "dataset" / "thesis.tex").touch()
+    with pytest.raises(RunError, match=r"thesis\.tex"):
+        write_dataset(tmp_path / "dataset", small_dataset())
+    assert (tmp_path / "dataset" / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("page", ["{}", "[]", "not json"])
+def test_somebody_elses_dataset_json_is_not_replaced(tmp_path: Path, page: str) -> None:
+    (tmp_path / "dataset.json").write_text(page)
+    with pytest.raises(RunError, match="not a dataset of attnmove"):
+        write_dataset(tmp_path, small_dataset())
+    assert (tmp_path / "dataset.json").read_text() == page
+
+
+@pytest.mark.parametrize("when", [1, 2])
+def test_an_interrupt_at_a_rename_leaves_the_old_or_the_new_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: int
+) -> None:
+    write_dataset(tmp_path / "dataset", small_dataset())
+    rename, calls = Path.replace, []
+
+    def interrupted(self: Path, target: Path) -> Path:
+        calls.append(target)
+        done = rename(self, target)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_dataset(tmp_path / "dataset", small_dataset())
+    monkeypatch.undo()
+    assert len(read_dataset(tmp_path / "dataset").days) == len(small_dataset().days)
+    assert [path.name for path in tmp_path.iterdir()] == ["dataset"]
 
 
 def test_the_older_dataset_survives_when_the_new_one_cannot_be_written(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -97,7 +98,7 @@ class DuckDBEngine:
         names = [str(file) for file in files]
         self._files.extend(names)
         with _explained(names):
-            return read(names, **options)
+            return read([_literal(name) for name in names], **options)
 
     def micros(self, timestamp: ir.TimestampValue) -> ir.IntegerValue:
         return epoch_us(timestamp)
@@ -146,8 +147,13 @@ class DuckDBEngine:
         return True
 
     def keep(self, table: ir.Table, name: str) -> ir.Table:
-        with _explained(self._files):
-            return self._con.create_table(name, table, overwrite=True)
+        # In the source's order, which is most often the one that is wanted later.
+        self._con.raw_sql("SET preserve_insertion_order = true")
+        try:
+            with _explained(self._files):
+                return self._con.create_table(name, table, overwrite=True)
+        finally:
+            self._con.raw_sql("SET preserve_insertion_order = false")
 
     def batches(self, table: ir.Table, *, rows: int = 65_536) -> Generator[pa.RecordBatch, None, None]:
         with _explained(self._files):
@@ -169,9 +175,16 @@ class DuckDBEngine:
         self.close()
 
 
+def _literal(name: str) -> str:
+    """A name with nothing in it that DuckDB would take for a pattern."""
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
 def _in_threads(function: GroupFunction, groups: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
     """The function's results in order; numpy lets go of the interpreter, so one thread folds while the next reads."""
     n_threads = max(1, min(4, os.cpu_count() or 1))
+    # pyarrow looks for pandas at its first conversion; in two threads at once, or stopped there, that import breaks.
+    pa.array(np.zeros(1))
     pool = ThreadPoolExecutor(n_threads)
     try:
         ahead: deque[Future[pa.RecordBatch]] = deque()

@@ -88,8 +88,10 @@ def by_header(files: Sequence[Path], headers: Sequence[Sequence[str]]) -> Iterat
     for file, header in zip(files, headers, strict=True):
         alike.setdefault(tuple(header), []).append(file)
     for header, some in alike.items():
-        lower = [name.lower() for name in header]
-        yield [name if name and lower[i] not in lower[:i] else f"{name}#{i}" for i, name in enumerate(header)], some
+        seen = {"": -1}
+        for i, name in enumerate(header):
+            seen.setdefault(name.lower(), i)
+        yield [name if seen[name.lower()] == i else f"{name}#{i}" for i, name in enumerate(header)], some
 
 
 def read_batches(file: Path, *, rows: int) -> Iterator[pa.RecordBatch]:

@@ -233,9 +233,10 @@ def _last_line(file: Path) -> str:
 
 
 def _is_noise(line: str) -> bool:
-    """True for what Spark and Java say at every start, whether it succeeds or not."""
-    remarks = ("WARNING: ", "Using Spark's default log4j", "Setting ", "To adjust logging level")
-    return line.strip().startswith(remarks) or " WARN " in line
+    """True for what Spark and Java say at every start, and for where an error passed by instead of what it is."""
+    start = ("WARNING: ", "Using Spark's default log4j", "Setting ", "To adjust logging level")
+    way = ("at ", "... ", "An error occurred while calling")
+    return line.strip().startswith(start + way) or " WARN " in line
 
 
 @contextmanager
@@ -258,9 +259,11 @@ def _explained() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip() and not _is_noise(line)]
     # Of an error in a worker the first line says only that there was one; the last of its traceback says which.
     raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     if raised and "Python worker" in lines[0]:
         return raised[-1]
-    return lines[0] if lines else type(error).__name__
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    what = " ".join(dict.fromkeys([*lines[:1], *causes[-1:]]))
+    return re.sub(r"org\.apache\.spark\.(\w+\.)*", "", what) or type(error).__name__

@@ -132,4 +132,6 @@ def _ending(file: Path) -> str | None:
 
 
 def _is_hidden(file: Path, below: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(below).parts)
+    return any(part.startswith((".", "_")) for part in file.relative_to(below).parts) or any(
+        (parent / "dataset.json").exists() for parent in file.parents if parent.is_relative_to(below)
+    )

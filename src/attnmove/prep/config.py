@@ -37,6 +37,10 @@ class Preparation:
     """Of the draws; anything that is not random does not depend on it."""
 
     def __post_init__(self) -> None:
+        for name in ("slot_minutes", "min_slots", "min_days", "first_days", "hide", "draws", "seed"):
+            value = getattr(self, name)
+            if not (isinstance(value, int) or (value is None and name in ("min_slots", "hide"))):
+                raise ConfigError(f"{name} must be a whole number; found {value!r}")
         if not 5 <= self.slot_minutes <= 120 or MINUTES_PER_DAY % self.slot_minutes:
             raise ConfigError(
                 f"a slot of {self.slot_minutes} minutes does not fit: use 5 to 120 minutes that divide a day "

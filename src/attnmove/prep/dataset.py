@@ -21,6 +21,7 @@ from attnmove.nouns import MISSING, Days, Int32, Locations, Targets
 from attnmove.space import read_locations, write_locations
 
 FORMAT_VERSION = 1
+_FILES = {"days.parquet", "locations.parquet", "targets.parquet", "rejects.parquet", "dataset.json"}
 _DAYS = ("user", "date", "split", "loc")
 _TARGETS = ("user", "date", "draw", "slots", "history")
 
@@ -110,11 +111,13 @@ def _put(new: Path, folder: Path, *, aside: Path) -> None:
     if not folder.exists():
         new.replace(folder)
         return
-    folder.replace(aside)
     try:
+        folder.replace(aside)
         new.replace(folder)
     except BaseException:
-        aside.replace(folder)
+        # Whatever happened, and however far it came: the old dataset is put back before anything is cleaned up.
+        if aside.exists() and not folder.exists():
+            aside.replace(folder)
         raise
 
 
@@ -122,14 +125,28 @@ def check_writable(folder: Path) -> None:
     """Raise RunError when a dataset must not or cannot be written to `folder`; ask before the work, not after it."""
     if folder.is_file():
         raise RunError(f"{folder}: this is a file; name a folder for the dataset")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "dataset.json").exists():
-        raise RunError(f"{folder}: the folder holds other things; name a new or empty one")
+    if folder.is_dir():
+        foreign = sorted(path.name for path in folder.iterdir() if path.name not in _FILES)
+        if foreign:
+            raise RunError(f"{folder}: the folder holds other things ({foreign[0]}); name a new or empty one")
+        if any(folder.iterdir()):
+            _check_ours(folder)
     if folder.resolve().is_mount():
         raise RunError(f"{folder}: cannot be replaced as a whole; name a folder inside it")
     # The folder is moved into its place, so it is the one above that must be writable.
     above = next(parent for parent in folder.resolve().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise RunError(f"{folder}: cannot be written; {above} is not a folder one may write to")
+
+
+def _check_ours(folder: Path) -> None:
+    """Raise RunError unless the folder's dataset.json was written by attnmove, whichever version."""
+    try:
+        facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: not a dataset of attnmove, so it is not replaced; name a new folder") from error
+    if not isinstance(facts, dict) or "format_version" not in facts:
+        raise RunError(f"{folder}: not a dataset of attnmove, so it is not replaced; name a new folder")
 
 
 def read_dataset(folder: Path | str) -> Dataset:

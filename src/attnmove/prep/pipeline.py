@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,10 @@ def prepare(
     say = progress or (lambda stage: None)
     if how is not None and (options or timezone not in (None, how.timezone)):
         raise ConfigError("give either how=Preparation(…) or its fields and timezone, not both")
-    how = how or _preparation(timezone, options)
+    if how is not None:
+        timezone = how.timezone
+    else:
+        how = _preparation(timezone, options)
     if datum not in DATUMS:
         raise ConfigError(f"there is no datum {datum!r}: use {', '.join(DATUMS)}")
     folder = None if out is None else Path(out)
@@ -82,6 +86,7 @@ def prepare(
                 "road-classes": road_classes,
                 "tessellation": tessellation if tessellation != DEFAULT_TESSELLATION else None,
                 "timezone": timezone if timezone != "UTC" else None,
+                "datum": datum if datum != "wgs84" else None,
                 "the slot and hide options": how if how != Preparation(timezone=how.timezone) else None,
             }
         )
@@ -207,17 +212,13 @@ def _dataset(
 
 
 def _preparation(timezone: str | None, options: dict[str, Any]) -> Preparation:
-    try:
-        return Preparation(timezone=timezone or "UTC", **options)
-    except TypeError as error:
-        import difflib
-        from dataclasses import fields
-
-        known = [field.name for field in fields(Preparation)]
-        wrong = next(name for name in options if name not in known)
+    known = [field.name for field in fields(Preparation) if field.name != "timezone"]
+    wrong = next((name for name in options if name not in known), None)
+    if wrong is not None:
         near = difflib.get_close_matches(wrong, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise ConfigError(f"prepare has no option {wrong!r}: {hint}") from error
+        raise ConfigError(f"prepare has no option {wrong!r}: {hint}")
+    return Preparation(timezone=timezone or "UTC", **options)
 
 
 def _nothing_left(points: Points, gathered: Gathered, rejects: dict[str, int], how: Preparation) -> str:
