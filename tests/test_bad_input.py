@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -689,12 +690,14 @@ def test_info_on_objects_of_other_shapes_counts_them_as_refused(
 
 
 @pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_spark_that_does_not_start_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("pyspark")
     source, out = write_rows(tmp_path / "points.csv", DAY), tmp_path / "out"
     answer = run(monkeypatch, capsys, "prepare", str(source), "-o", str(out / "dataset"), "--engine", "spark:nonsense")
+    gc.collect()  # pyspark leaves a pipe to the Java that failed open; its remark must come here, not in a later test
     assert "error: Spark did not start with master 'nonsense': " in answer.said
     assert answer.said.count("\n") == 1
     assert answer.status == 1
