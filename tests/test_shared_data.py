@@ -17,6 +17,7 @@ import pytest
 from attnmove.nouns import MISSING
 from attnmove.prep.dataset import Dataset, read_dataset
 from attnmove.prep.pipeline import prepare
+from attnmove.prep.split import split_days
 
 DATA = Path(os.environ.get("ATTNMOVE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 FILES = {"train": "pos.train.txt", "valid": "pos.validate.txt", "test": "pos.test.txt"}
@@ -184,3 +185,11 @@ def test_duckdb_and_spark_prepare_the_minute_file_alike(tmp_path: Path) -> None:
         )
     for file in ("days.parquet", "targets.parquet", "locations.parquet", "dataset.json"):
         assert (tmp_path / "duckd" / file).read_bytes() == (tmp_path / "spark" / file).read_bytes(), file
+
+
+def test_our_split_has_the_sizes_of_the_released_one_for_most_users() -> None:
+    """The first days are not in the files, so the rows of a user are the days after them."""
+    days = prepare(DATA / "geolife-released").days
+    ours = split_days(days.first_of_user, first_days=0)
+    agreeing = [user for user in np.unique(days.user) if (ours == days.split)[days.user == user].all()]
+    assert len(agreeing) == 34
