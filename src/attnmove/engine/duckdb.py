@@ -115,7 +115,7 @@ class DuckDBEngine:
         columns = order[:together]
         spool = self._scratch / f"mapped-{next(self._numbers)}.parquet"
         try:
-            # Most sources are sorted already, and reading them is three times as fast as sorting them. The results are
+            # Most sources are sorted already, and reading them is faster than sorting them. The results are
             # a small part of the rows: they wait on disk until the order has proved right to the end.
             writer = pq.ParquetWriter(spool, schema, compression="none")
             if self._mapped_as_they_come(table, function, order, columns, writer):
