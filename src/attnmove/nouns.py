@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ EARTH_RADIUS_M = 6_371_008.8
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Text = npt.NDArray[np.object_]
@@ -208,3 +209,81 @@ class Targets:
         mask = np.zeros(days.loc.shape, dtype=np.bool_)
         mask[row[mine], self.slot[mine]] = True
         return mask
+
+
+@dataclass(frozen=True)
+class Cases:
+    """K user-days as a model meets them: what is visible, what is asked, and the user's earlier days.
+
+    One row a (user-day, draw). Days and Targets joined; the same for training, measuring and recovering.
+    """
+
+    user: Text
+    date: Dates
+    loc: Int32 = field(repr=False)
+    """(K, T) the whole day, hidden slots with it: the truth a model may look at in `fit` only."""
+    hidden: Bool = field(repr=False)
+    """(K, T) True at the slots to recover, the targets."""
+    history: Int32 = field(repr=False)
+    """(K, T) the history row: the user's most frequent location of the slot on strictly earlier days."""
+    past: Int32 = field(repr=False)
+    """(N, T) days that may be looked back upon, MISSING where the protocol forbids; each user's in the order of time."""
+    past_date: Dates = field(repr=False)
+    first: Int64 = field(repr=False)
+    """(K,) the earlier days of row k are past[first[k]:end[k]]."""
+    end: Int64 = field(repr=False)
+    locations: Locations = field(repr=False)
+
+    def __post_init__(self) -> None:
+        k = len(self.user)
+        if not (self.loc.shape == self.hidden.shape == self.history.shape) or self.past.shape[1] != self.n_slots:
+            raise DataError("cases: loc, hidden, history and past must have the same slots")
+        if not (len(self.loc) == len(self.date) == len(self.first) == len(self.end) == k):
+            raise DataError("cases: user, date, loc, first and end must have the same length")
+        if k and (self.first.min() < 0 or np.any(self.first > self.end) or self.end.max() > len(self.past)):
+            raise DataError("cases: first and end must be rows of past, in this order")
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def n_slots(self) -> int:
+        return int(self.loc.shape[1])
+
+    @property
+    def visible(self) -> Int32:
+        """(K, T) the day without its hidden slots."""
+        return np.where(self.hidden, np.int32(MISSING), self.loc)
+
+    @property
+    def index(self) -> Int64:
+        """(M, 2) row and slot of every target, in the order of rows and slots."""
+        return np.argwhere(self.hidden)
+
+    @property
+    def truth(self) -> Int32:
+        """(M,) the location of every target, in the order of `index`."""
+        return self.loc[self.hidden]
+
+    def around(self) -> tuple[Int64, Int64]:
+        """(K, T) the nearest visible slot before and after each slot; -1 and T where there is none."""
+        slot = np.arange(self.n_slots)
+        seen = self.visible != MISSING
+        before = np.full(seen.shape, -1, dtype=np.int64)
+        before[:, 1:] = np.maximum.accumulate(np.where(seen, slot, -1), axis=1)[:, :-1]
+        after = np.full(seen.shape, self.n_slots, dtype=np.int64)
+        after[:, :-1] = np.minimum.accumulate(np.where(seen, slot, self.n_slots)[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return before, after
+
+    def rows(self, index: npt.NDArray[Any]) -> Cases:
+        """The cases at `index` (positions or a mask), in this order; they look back upon the same days."""
+        return replace(
+            self,
+            user=self.user[index],
+            date=self.date[index],
+            loc=self.loc[index],
+            hidden=self.hidden[index],
+            history=self.history[index],
+            first=self.first[index],
+            end=self.end[index],
+        )

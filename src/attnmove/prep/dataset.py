@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attnmove.errors import DataError, RunError
-from attnmove.nouns import MISSING, Days, Int32, Locations, Targets
+from attnmove.nouns import MISSING, Cases, Days, Int32, Locations, Targets
+from attnmove.prep.cases import cases_of
 from attnmove.space import read_locations, write_locations
 
 FORMAT_VERSION = 1
@@ -37,22 +38,23 @@ class Dataset:
     """How it was made and what was dropped: the content of dataset.json."""
 
     @property
-    def train(self) -> Days:
-        """The days to learn from."""
-        return self._split("train")
+    def train(self) -> Cases:
+        """The cases to learn from."""
+        return self.cases("train")
 
     @property
-    def valid(self) -> Days:
-        """The days to choose on."""
-        return self._split("valid")
+    def valid(self) -> Cases:
+        """The cases to choose on."""
+        return self.cases("valid")
 
     @property
-    def test(self) -> Days:
-        """The days to report on."""
-        return self._split("test")
+    def test(self) -> Cases:
+        """The cases to report on."""
+        return self.cases("test")
 
-    def _split(self, name: str) -> Days:
-        return self.days.rows(np.flatnonzero(self.days.split == name))
+    def cases(self, split: str, *, protocol: str = "paper") -> Cases:
+        """The days of a split as a model meets them; the protocol (paper or strict) says what earlier days show."""
+        return cases_of(self, split, protocol=protocol)
 
 
 def count(days: Days, locations: Locations, targets: Targets) -> dict[str, Any]:

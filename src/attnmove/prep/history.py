@@ -33,14 +33,24 @@ def history_rows(loc: Int32, first_of_user: Int64, *, counted: Bool | None = Non
 
 
 def strict_history(days: Days, targets: Targets) -> Int32:
-    """(K, T) the history row of each target row when earlier days count only where its draw leaves them visible."""
+    """(K, T) the history row of each target row in the strict protocol.
+
+    Earlier training days count in full: their truth is known. Earlier validation and test days count only where the
+    row's own draw leaves them visible.
+    """
     at = targets.rows_in(days)
     out = np.full(targets.history.shape, MISSING, dtype=np.int32)
     for draw in np.unique(targets.draw).tolist():
         mine = targets.draw == draw
-        rows = history_rows(days.loc, days.first_of_user, counted=~targets.hidden(days, draw))
+        rows = history_rows(days.loc, days.first_of_user, counted=~kept_secret(days, targets, draw))
         out[mine] = rows[at[mine]]
     return out
+
+
+def kept_secret(days: Days, targets: Targets, draw: int) -> Bool:
+    """(N, T) True at the slots that the strict protocol never shows: those the draw hides outside of training."""
+    measured = (days.split == "valid") | (days.split == "test")
+    return targets.hidden(days, draw) & measured[:, None]
 
 
 def _block(loc: Int32, seen: Bool, first: Int64) -> Int32:

@@ -1,0 +1,1 @@
+"""Every model behind one contract."""

@@ -1,0 +1,81 @@
+"""One contract for every model: cases in, log-probabilities of the target slots out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from attnmove.errors import NotFittedError
+from attnmove.nouns import Cases, Float32, Int64
+
+State = Mapping[str, npt.NDArray[Any]]
+"""What a model learnt, as named arrays: the content of model.safetensors."""
+
+_CELLS_AT_ONCE = 1 << 22
+"""Log-probabilities held at a time: 16 MiB of them."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The answer for M target slots."""
+
+    index: Int64
+    """(M, 2) row and slot of each target in the cases that were asked."""
+    log_prob: Float32
+    """(M, L) natural logarithm of the probability of each location; a row sums to one."""
+
+
+class Recoverer(Protocol):
+    """Fills the target slots of cases.
+
+    `scores` looks at the visible slots, the history row and the earlier days of a case, never at the hidden slots; it
+    gives the same answer whatever else is asked with a case, and in whatever order.
+    """
+
+    def fit(self, train: Cases, valid: Cases | None = None) -> Self:
+        """Learn from whole days; choose on `valid` where there is something to choose."""
+        ...
+
+    def scores(self, cases: Cases) -> Iterator[Scores]:
+        """Answers for every target of the cases, in chunks, in the order of `cases.index`.
+
+        Raises NotFittedError before `fit`.
+        """
+        ...
+
+    def state(self) -> State:
+        """What was learnt; `restore` of a new model with the same configuration brings it back."""
+        ...
+
+    def restore(self, state: State) -> Self:
+        """Take what an equally configured model learnt."""
+        ...
+
+
+def in_chunks(cases: Cases, log_prob: Callable[[Cases], Float32]) -> Iterator[Scores]:
+    """Ask `log_prob` for some rows at a time, so that memory does not grow with the number of cases."""
+    counts = cases.hidden.sum(axis=1)
+    at_once = max(1, _CELLS_AT_ONCE // max(1, len(cases.locations)))
+    part_of = (np.cumsum(counts) - counts) // at_once
+    for part in np.unique(part_of).tolist():
+        rows = np.flatnonzero(part_of == part)
+        chunk = cases.rows(rows)
+        index = chunk.index
+        if len(index):
+            yield Scores(np.column_stack([rows[index[:, 0]], index[:, 1]]), log_prob(chunk))
+
+
+def normalised(weight: npt.NDArray[np.floating[Any]]) -> Float32:
+    """The logarithm of each row's shares; weights must be above zero."""
+    total = weight.sum(axis=1, keepdims=True)
+    out: Float32 = np.log(weight / total).astype(np.float32)
+    return out
+
+
+def not_fitted(model: object) -> NotFittedError:
+    """The error for a model that was asked before `fit`."""
+    return NotFittedError(f"{type(model).__name__} has not learnt anything yet: call fit, or load a run")

@@ -1,0 +1,90 @@
+"""How often people were seen where: counts over whole training days, of each user and of all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnmove.models.contract import State
+from attnmove.nouns import MISSING, Cases, Float64, Int32, Int64, Text
+
+
+def user_keys(users: Text | Iterable[str]) -> Int64:
+    """A 64-bit number for each user: what a run remembers of them instead of their names."""
+    names = np.asarray(users, dtype=object)
+    distinct, inverse = np.unique(names, return_inverse=True)
+    digests = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in distinct]
+    keys = np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
+    return keys[inverse.reshape(names.shape)]
+
+
+def whole_days(cases: Cases) -> tuple[Text, Int32]:
+    """User and slots of each day of the cases once, though it may be there in several draws."""
+    if len(cases) == 0:
+        return cases.user, cases.loc
+    new = (cases.user[1:] != cases.user[:-1]) | (cases.date[1:] != cases.date[:-1])
+    rows = np.flatnonzero(np.concatenate([[True], new]))
+    return cases.user[rows], cases.loc[rows]
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Counts of observed slots by user and location (sparse), and by location."""
+
+    user: Int64
+    """(U,) keys of the users, ascending."""
+    start: Int64
+    """(U + 1,) the places of user u are place[start[u]:start[u + 1]]."""
+    place: Int32
+    count: Int64
+    everyone: Int64
+    """(L,) of all users together."""
+
+    @classmethod
+    def of(cls, cases: Cases) -> Habits:
+        """The habits that the whole days of the cases show."""
+        n_locations = len(cases.locations)
+        user, loc = whole_days(cases)
+        row, slot = np.nonzero(loc != MISSING)
+        keys, code = np.unique(user_keys(user), return_inverse=True)
+        pair, count = np.unique(code[row].astype(np.int64) * n_locations + loc[row, slot], return_counts=True)
+        return cls(
+            user=keys,
+            start=np.searchsorted(pair, np.arange(len(keys) + 1) * n_locations),
+            place=(pair % max(1, n_locations)).astype(np.int32),
+            count=count.astype(np.int64),
+            everyone=np.bincount(loc[row, slot], minlength=n_locations).astype(np.int64),
+        )
+
+    def of_users(self, cases: Cases) -> Float64:
+        """(K, L) counts of each row's user; of the earlier days in the cases where the user was not in training."""
+        out = np.zeros((len(cases), len(self.everyone)))
+        keys = user_keys(cases.user)
+        at = np.minimum(np.searchsorted(self.user, keys), max(0, len(self.user) - 1))
+        known = self.user[at] == keys if len(self.user) else np.zeros(len(keys), dtype=np.bool_)
+        row, entry = spread(self.start[at[known]], self.start[at[known] + 1])
+        np.add.at(out, (np.flatnonzero(known)[row], self.place[entry]), self.count[entry])
+        strange = np.flatnonzero(~known)
+        row, entry = spread(cases.first[strange], cases.end[strange])
+        day, slot = np.nonzero(cases.past[entry] != MISSING)
+        np.add.at(out, (strange[row[day]], cases.past[entry[day], slot]), 1)
+        return out
+
+    def state(self) -> State:
+        """The arrays of a run."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def spread(start: Int64, stop: Int64) -> tuple[Int64, Int64]:
+    """Every number of each range start…stop-1, and which range it belongs to.
+
+    >>> [part.tolist() for part in spread(np.array([3, 9]), np.array([5, 10]))]
+    [[0, 0, 1], [3, 4, 9]]
+    """
+    length = stop - start
+    which = np.repeat(np.arange(len(start)), length)
+    within = np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length)
+    return which, start[which] + within

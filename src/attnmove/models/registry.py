@@ -1,0 +1,50 @@
+"""The models by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from attnmove.errors import ConfigError
+from attnmove.models.contract import Recoverer
+from attnmove.models.rules import History, Linear, LinearConfig, Nearest, Top, Vote, VoteConfig
+from attnmove.models.settings import Settings, configure
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model that can be asked for by name."""
+
+    summary: str
+    """What it is, in a line."""
+    build: Callable[..., Recoverer]
+    """From the configurations, a seed and a device to a model; see `make_model`."""
+    defaults: tuple[Any, ...] = ()
+    """Its configurations: frozen dataclasses."""
+    kind: str = "rule"
+    """rule (fits at once), forest, or network (is trained)."""
+
+
+def _rule(make: Callable[..., Recoverer]) -> Callable[..., Recoverer]:
+    return lambda *configs, seed, device: make(*configs)
+
+
+MODELS: dict[str, Entry] = {
+    "top": Entry("the user's most frequent places in the training days", _rule(Top)),
+    "history": Entry("the history row at that slot, nothing where it is empty", _rule(History)),
+    "linear": Entry("straight from the visible slot before to the one after", _rule(Linear), (LinearConfig(),)),
+    "nearest": Entry("the place of the nearest visible slot of the day", _rule(Nearest)),
+    "vote": Entry("visible slots vote, nearer ones louder, with habits and history", _rule(Vote), (VoteConfig(),)),
+}
+
+
+def make_model(name: str, *, settings: Settings | None = None, seed: int = 0, device: str = "auto") -> Recoverer:
+    """An untrained model. Raises ConfigError on a name or setting there is not."""
+    if name not in MODELS:
+        near = difflib.get_close_matches(name, MODELS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(MODELS)}"
+        raise ConfigError(f"no model {name!r}; {hint}")
+    entry = MODELS[name]
+    return entry.build(*configure(entry.defaults, settings or {}), seed=seed, device=device)

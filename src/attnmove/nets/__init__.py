@@ -1,0 +1,1 @@
+"""Networks: tensors in, scores out. No file, table or coordinate pair comes in here."""
