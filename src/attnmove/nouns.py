@@ -227,7 +227,7 @@ class Cases:
     history: Int32 = field(repr=False)
     """(K, T) the history row: the user's most frequent location of the slot on strictly earlier days."""
     past: Int32 = field(repr=False)
-    """(N, T) days that may be looked back upon, MISSING where the protocol forbids; each user's in the order of time."""
+    """(N, T) days that may be looked back upon, MISSING where the protocol forbids it; each user's in order."""
     past_date: Dates = field(repr=False)
     first: Int64 = field(repr=False)
     """(K,) the earlier days of row k are past[first[k]:end[k]]."""

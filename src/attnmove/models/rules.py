@@ -51,7 +51,8 @@ class _Rule:
         assert self._habits is not None
         own, all_ = self._habits.of_users(cases), self._habits.everyone
         own /= np.maximum(1, own.sum(axis=1, keepdims=True))
-        return own + _EVERYONE * (all_ / max(1, all_.sum())) + _EVERYWHERE / len(all_)
+        usual: Float64 = own + _EVERYONE * (all_ / max(1, all_.sum())) + _EVERYWHERE / len(all_)
+        return usual
 
 
 class Top(_Rule):
@@ -76,8 +77,7 @@ class Nearest(_Rule):
     """The nearest visible slot of the day (tie: the earlier), then the user's places by frequency."""
 
     def _log_prob(self, cases: Cases) -> Float32:
-        row, slot = cases.index.T
-        weight = self._usual(cases)[row]
+        weight = self._usual(cases)[cases.index[:, 0]]
         place = _nearest(cases)
         known = np.flatnonzero(place != MISSING)
         weight[known, place[known]] += 2.0

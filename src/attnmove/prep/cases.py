@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attnmove.prep.dataset import Dataset
 
 PROTOCOLS = ("paper", "strict")
-"""What earlier validation and test days show. `paper`: everything. `strict`: only what their own draw leaves visible."""
+"""What earlier validation and test days show. `paper`: everything. `strict`: what the draw leaves visible."""
 
 
 def cases_of(dataset: Dataset, split: str, *, protocol: str = "paper") -> Cases:

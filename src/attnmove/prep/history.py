@@ -50,7 +50,8 @@ def strict_history(days: Days, targets: Targets) -> Int32:
 def kept_secret(days: Days, targets: Targets, draw: int) -> Bool:
     """(N, T) True at the slots that the strict protocol never shows: those the draw hides outside of training."""
     measured = (days.split == "valid") | (days.split == "test")
-    return targets.hidden(days, draw) & measured[:, None]
+    secret: Bool = targets.hidden(days, draw) & measured[:, None]
+    return secret
 
 
 def _block(loc: Int32, seen: Bool, first: Int64) -> Int32:
