@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from attnmove.nouns import MISSING, Days, Float64, Int32, Int64
+from attnmove.nouns import MISSING, Bool, Cases, Days, Float64, Int32, Int64, Locations
+from attnmove.prep.history import history_rows
 
 METRES_OF_A_CELL = 500
 PLACES = {name: (116.30 + 0.02 * i, 39.90) for i, name in enumerate("ABCDEFGH")}
@@ -85,3 +86,36 @@ def fixes(*rows: tuple[str, int, int, int, float, float]) -> pa.Table:
 def whole_degrees(lon: Float64, lat: Float64) -> Int64:
     """A tessellation for the hand: the key is the longitude, and there is no cell below the equator."""
     return np.where(lat >= 0, lon, -1).astype(np.int64)
+
+
+def some_locations(n: int, *, centres: bool = True) -> Locations:
+    """`n` locations in a row from west to east, 1.7 km apart, or without a known place."""
+    number = np.arange(n)
+    lon = 116.30 + 0.02 * number if centres else np.full(n, np.nan)
+    lat = np.full(n, 39.90 if centres else np.nan)
+    return Locations(np.array([f"p{i}" for i in number], dtype=object), lon, lat, number.astype(np.int64))
+
+
+def cases_from(days: Days, hidden: Bool, locations: Locations) -> Cases:
+    """One case a day, with the days before it as its past."""
+    first = days.first_of_user
+    return Cases(
+        user=days.user,
+        date=days.date,
+        loc=days.loc,
+        hidden=hidden,
+        history=history_rows(days.loc, first),
+        past=days.loc,
+        past_date=days.date,
+        first=first,
+        end=np.arange(len(days)),
+        locations=locations,
+    )
+
+
+def asked(users: dict[str, Sequence[str]], *, n_locations: int = 8, centres: bool = True) -> Cases:
+    """Cases written as for `day`; a small letter is hidden: `A b .` asks for B at slot 1."""
+    marks = [text.split() for name in sorted(users) for text in users[name]]
+    days = days_of({name: [text.upper() for text in written] for name, written in users.items()})
+    hidden = np.array([[mark.islower() for mark in row] for row in marks], dtype=np.bool_)
+    return cases_from(days, hidden, some_locations(n_locations, centres=centres))

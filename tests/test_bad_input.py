@@ -586,7 +586,7 @@ def test_a_dataset_is_not_written_over_a_file(
     source, out = write_rows(tmp_path / "points.csv", DAY), write_text(tmp_path / "thesis.txt", "mine")
     answer = run(monkeypatch, capsys, "prepare", str(source), "-o", str(out))
     assert (answer.status, out.read_text()) == (1, "mine\n")
-    assert "thesis.txt: this is a file; name a folder for the dataset" in answer.said
+    assert "thesis.txt: this is a file; name a folder" in answer.said
 
 
 def test_a_dataset_is_not_written_below_a_file(

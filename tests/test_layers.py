@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import attnmove
+from measure.datasets import write_small
+
 SRC = Path(__file__).parents[1] / "src" / "attnmove"
 
 LAYERS = [
@@ -17,7 +20,7 @@ LAYERS = [
     "serve",
     "report",
     "recover",
-    "evaluate",
+    "measure",
     "models",
     "train",
     "nets",
@@ -99,13 +102,39 @@ def test_nothing_is_called_utils() -> None:
     assert not [path for path in SRC.rglob("*") if path.stem in drawers]
 
 
+WITHOUT_RELATIONAL = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in ('ibis', 'duckdb', 'shapely', 'h3ronpy', 'pyspark', 'osmium', 'pandas'):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+"""
+"""A machine that only trains has numpy and pyarrow, not Ibis, DuckDB, shapely or h3ronpy."""
+
+
 def test_a_dataset_is_read_without_the_relational_libraries() -> None:
-    """A machine that only trains has numpy and pyarrow, not Ibis, DuckDB, shapely or h3ronpy."""
-    code = (
-        "import sys\n"
-        "for name in ('ibis', 'duckdb', 'shapely', 'h3ronpy', 'pyspark', 'osmium', 'pandas'):\n"
-        "    sys.modules[name] = None\n"
+    code = WITHOUT_RELATIONAL + (
         "import attnmove\n"
-        "attnmove.read_dataset, attnmove.Dataset, attnmove.Preparation, attnmove.synthesize\n"
+        "attnmove.read_dataset, attnmove.Dataset, attnmove.Preparation, attnmove.synthesize, attnmove.evaluate\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_dataset_is_measured_without_the_relational_libraries(tmp_path: Path) -> None:
+    folder, results = str(write_small(tmp_path / "small")), str(tmp_path / "results")
+    code = WITHOUT_RELATIONAL + (
+        "from attnmove.cli import app\n"
+        f"app(['compare', {folder!r}, '-o', {results!r}, '--models', 'top'], standalone_mode=False)\n"
+        f"app(['evaluate', {folder!r}, 'vote', '--by', 'gap'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_public_verbs_stay_functions_when_every_module_is_loaded() -> None:
+    """A subpackage of the same name would take the function's place as soon as somebody imports it."""
+    rooms = {path.stem for path in SRC.iterdir()}
+    assert not rooms & set(attnmove.__all__)

@@ -14,8 +14,18 @@ import attnmove
 from attnmove.cli import app
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = {"City", "Dataset", "Preparation", "__version__", "prepare", "read_dataset", "synthesize", "write_city"}
-COMMANDS = {"bench", "demo", "info", "prepare", "synth"}
+PUBLIC = {
+    "City",
+    "Dataset",
+    "Preparation",
+    "__version__",
+    "evaluate",
+    "prepare",
+    "read_dataset",
+    "synthesize",
+    "write_city",
+}
+COMMANDS = {"bench", "compare", "demo", "evaluate", "info", "models", "prepare", "synth"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

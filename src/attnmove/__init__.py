@@ -9,17 +9,29 @@ from attnmove.version import __version__
 
 if TYPE_CHECKING:
     from attnmove.city import City, synthesize, write_city
+    from attnmove.measure.table import evaluate
     from attnmove.prep.config import Preparation
     from attnmove.prep.dataset import Dataset, read_dataset
     from attnmove.prep.pipeline import prepare
 
-__all__ = ["City", "Dataset", "Preparation", "__version__", "prepare", "read_dataset", "synthesize", "write_city"]
+__all__ = [
+    "City",
+    "Dataset",
+    "Preparation",
+    "__version__",
+    "evaluate",
+    "prepare",
+    "read_dataset",
+    "synthesize",
+    "write_city",
+]
 
 # Loaded when first used: a machine that only trains has neither Ibis nor DuckDB.
 _HOMES = {
     "City": "city",
     "Dataset": "prep.dataset",
     "Preparation": "prep.config",
+    "evaluate": "measure.table",
     "prepare": "prep.pipeline",
     "read_dataset": "prep.dataset",
     "synthesize": "city",

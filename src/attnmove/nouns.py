@@ -92,6 +92,12 @@ class Locations:
         """(L, 2) longitude, latitude in degrees."""
         return np.column_stack([self.lon, self.lat])
 
+    @property
+    def on_sphere(self) -> Float64:
+        """(L, 3) the centres as points of the unit sphere; NaN where not known."""
+        lon, lat = np.radians(self.lon), np.radians(self.lat)
+        return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+
     def ids_of(self, keys: Int64) -> Int32:
         """The id of each key, MISSING where no location has it."""
         if len(self) == 0:

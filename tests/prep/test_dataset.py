@@ -67,11 +67,13 @@ def test_a_dataset_without_targets_reads_back(tmp_path: Path) -> None:
     assert (len(read.train), len(read.valid), len(read.test)) == (0, 0, 0)
 
 
-def test_the_splits_are_days_of_their_own() -> None:
-    days = days_of({"a": ["A", "B", "C", "A"]})
+def test_the_splits_are_cases_of_their_own() -> None:
+    days = days_of({"a": ["A A", "B B", "C C", "A A"]})
     days = Days(days.user, days.date, days.loc, np.array(["past", "train", "valid", "test"], dtype=object))
-    dataset = replace(small_dataset(), days=days)
-    assert [part.loc.ravel().tolist() for part in (dataset.train, dataset.valid, dataset.test)] == [[1], [2], [0]]
+    dataset = replace(small_dataset(), days=days, targets=draw_targets(days, Preparation(draws=2, hide=1)))
+    for part, place in ((dataset.train, 1), (dataset.valid, 2), (dataset.test, 0)):
+        assert part.loc.tolist() == [[place, place]] * 2
+        assert part.hidden.sum(axis=1).tolist() == [1, 1]
 
 
 def test_an_older_dataset_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

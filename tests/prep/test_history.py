@@ -89,20 +89,28 @@ def test_later_days_never_change_earlier_history_rows() -> None:
             assert np.array_equal(history_rows(changed, days.first_of_user)[: n + 1], whole[: n + 1])
 
 
-def test_strict_history_counts_only_what_the_same_draw_leaves_visible() -> None:
+def test_strict_history_counts_training_in_full_and_of_other_days_what_the_same_draw_leaves_visible() -> None:
     for seed in range(10):
         days = random_days(seed, n_slots=48)
+        split = np.random.default_rng(seed).choice(["train", "valid", "test"], len(days)).astype(object)
+        days = Days(days.user, days.date, days.loc, split)
         targets = draw_targets(days, Preparation(hide=8, draws=3, seed=seed))
         strict = strict_history(days, targets)
         for draw in range(3):
             visible = np.ones(days.loc.shape, dtype=np.bool_)
             for row in np.flatnonzero(targets.draw == draw):
-                at = (days.user == targets.user[row]) & (days.date == targets.date[row])
-                visible[at, targets.slots_of(int(row))] = False
+                at = (days.user == targets.user[row]) & (days.date == targets.date[row]) & (split != "train")
+                visible[np.ix_(at, targets.slots_of(int(row)))] = False
             slow = slow_history(days.loc, days.first_of_user, visible)
             mine = targets.draw == draw
             assert np.array_equal(strict[mine], slow)  # every day is a target row here, in the order of the days
         assert not np.array_equal(strict[targets.draw == 0], strict[targets.draw == 1])
+
+
+def test_strict_history_of_training_days_alone_is_the_stored_one() -> None:
+    days = random_days(4, n_slots=48)
+    targets = draw_targets(days, Preparation(draws=2))
+    assert np.array_equal(strict_history(days, targets), targets.history)
 
 
 def test_targets_carry_the_history_of_whole_earlier_days() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnmove.errors import DataError
 from attnmove.models.contract import State
 from attnmove.nouns import MISSING, Cases, Float64, Int32, Int64, Text
 
@@ -72,6 +73,14 @@ class Habits:
         day, slot = np.nonzero(cases.past[entry] != MISSING)
         np.add.at(out, (strange[row[day]], cases.past[entry[day], slot]), 1)
         return out
+
+    def check(self, cases: Cases) -> None:
+        """Raise DataError unless the cases are about the locations whose habits these are."""
+        if len(cases.locations) != len(self.everyone):
+            raise DataError(
+                f"the model knows {len(self.everyone):,} locations, the data have {len(cases.locations):,}: it was "
+                "trained on another dataset"
+            )
 
     def state(self) -> State:
         """The arrays of a run."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from attnmove.errors import ConfigError
 from attnmove.models.contract import Recoverer
+from attnmove.models.forest import Forest, ForestConfig
+from attnmove.models.networks import NETWORKS, build
 from attnmove.models.rules import History, Linear, LinearConfig, Nearest, Top, Vote, VoteConfig
 from attnmove.models.settings import Settings, configure
 
@@ -31,12 +33,23 @@ def _rule(make: Callable[..., Recoverer]) -> Callable[..., Recoverer]:
     return lambda *configs, seed, device: make(*configs)
 
 
+def _forest(config: ForestConfig, *, seed: int, device: str) -> Recoverer:
+    return Forest(config, seed=seed)
+
+
 MODELS: dict[str, Entry] = {
     "top": Entry("the user's most frequent places in the training days", _rule(Top)),
     "history": Entry("the history row at that slot, nothing where it is empty", _rule(History)),
     "linear": Entry("straight from the visible slot before to the one after", _rule(Linear), (LinearConfig(),)),
     "nearest": Entry("the place of the nearest visible slot of the day", _rule(Nearest)),
     "vote": Entry("visible slots vote, nearer ones louder, with habits and history", _rule(Vote), (VoteConfig(),)),
+    "rf": Entry("a random forest over the places and times around the target", _forest, (ForestConfig(),), "forest"),
+}
+
+
+MODELS |= {
+    name: Entry(named.summary, build, (named.config, named.training), kind="network")
+    for name, named in NETWORKS.items()
 }
 
 

@@ -32,6 +32,7 @@ class _Rule:
     def scores(self, cases: Cases) -> Iterator[Scores]:
         if self._habits is None:
             raise not_fitted(self)
+        self._habits.check(cases)
         return in_chunks(cases, self._log_prob)
 
     def state(self) -> State:
@@ -148,7 +149,7 @@ class Linear(_Rule):
         return super().fit(train, valid)
 
     def _log_prob(self, cases: Cases) -> Float32:
-        centres = unit_vectors(cases.locations.centres)  # (L, 3)
+        centres = cases.locations.on_sphere  # (L, 3)
         point, known = _on_the_line(cases, centres)  # (M, 3)
         nearness = np.clip(point @ centres.T, -1.0, 1.0)  # (M, L) cosine of the angle between
         log_weight = -EARTH_RADIUS_M * np.arccos(nearness) / self.config.blur_m
@@ -158,12 +159,6 @@ class Linear(_Rule):
         lost = np.flatnonzero(~known)
         weight[lost] = self._usual(cases)[cases.index[lost, 0]]
         return normalised(weight)
-
-
-def unit_vectors(centres: Float64) -> Float64:
-    """(L, 3) points of the unit sphere at (lon, lat) in degrees."""
-    lon, lat = np.radians(centres).T
-    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
 
 
 def _nearest(cases: Cases) -> Int32:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,12 +103,12 @@ def write_dataset(folder: Path, dataset: Dataset, *, rejects: Path | None = None
             (new / "dataset.json").write_text(page, encoding="utf-8")
             if rejects is not None:
                 shutil.move(rejects, new / "rejects.parquet")
-            _put(new, folder.resolve(), aside=Path(temporary) / "old")
+            put_folder(new, folder.resolve(), aside=Path(temporary) / "old")
     except OSError as error:
         raise RunError(f"{folder}: the dataset cannot be written ({error.strerror or error})") from error
 
 
-def _put(new: Path, folder: Path, *, aside: Path) -> None:
+def put_folder(new: Path, folder: Path, *, aside: Path) -> None:
     """Move `new` to `folder`; what was there goes `aside`, and back again when the move fails."""
     if not folder.exists():
         new.replace(folder)
@@ -125,14 +125,19 @@ def _put(new: Path, folder: Path, *, aside: Path) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raise RunError when a dataset must not or cannot be written to `folder`; ask before the work, not after it."""
+    check_folder(folder, _FILES)
+    if folder.is_dir() and any(folder.iterdir()):
+        _check_ours(folder)
+
+
+def check_folder(folder: Path, ours: Collection[str]) -> None:
+    """Raise RunError when `folder` is a file, holds other files than `ours`, or cannot be replaced as a whole."""
     if folder.is_file():
-        raise RunError(f"{folder}: this is a file; name a folder for the dataset")
+        raise RunError(f"{folder}: this is a file; name a folder")
     if folder.is_dir():
-        foreign = sorted(path.name for path in folder.iterdir() if path.name not in _FILES)
+        foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours)
         if foreign:
             raise RunError(f"{folder}: the folder holds other things ({foreign[0]}); name a new or empty one")
-        if any(folder.iterdir()):
-            _check_ours(folder)
     if folder.resolve().is_mount():
         raise RunError(f"{folder}: cannot be replaced as a whole; name a folder inside it")
     # The folder is moved into its place, so it is the one above that must be writable.

@@ -1,0 +1,5 @@
+"""`python -m attnmove.cli` is `attnmove`."""
+
+from attnmove.cli import main
+
+main()

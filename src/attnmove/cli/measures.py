@@ -1,0 +1,83 @@
+"""Tables of measures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from attnmove.cli.render import print_table
+
+_HEADS = {
+    "recall": "recall",
+    "recall_at_3": "@3",
+    "recall_at_5": "@5",
+    "map": "MAP",
+    "distance_m": "metres",
+    "nll": "NLL",
+    "ece": "ECE",
+}
+_SMALLER_IS_BETTER = ("distance_m", "nll", "ece")
+
+
+def show_measures(rows: list[dict[str, Any]], *, title: str) -> None:
+    """A row for each model and slice; an interval stands below its measure."""
+    table = _table("model", "slice", "n", title=title)
+    for row in rows:
+        model = row["model"] if row["run"] is None else f"{row['model']} ({row['run']})"
+        measures = [_number(name, row[name]) + _interval(name, row) for name in _HEADS]
+        table.add_row(escape(model), escape(row["slice"]), f"{row['n']:,}", *measures)
+    print_table(table)
+
+
+def show_comparison(summary: list[dict[str, Any]], *, title: str) -> None:
+    """A row for each model on all test targets: mean and, below, ± standard deviation over seeds; the best in bold."""
+    rows = [row for row in summary if row["split"] == "test" and row["slice"] == "all"]
+    best = {name: _best(name, [row[name] for row in rows]) for name in _HEADS}
+    table = _table("model", "seeds", "n", title=title)
+    for row in rows:
+        cells = []
+        for name in _HEADS:
+            text = _number(name, row[name])
+            if row[f"{name}_sd"] is not None:
+                text += f"\n±{_number(name, row[f'{name}_sd'])}"
+            cells.append(f"[bold]{text}[/]" if row[name] is not None and row[name] == best[name] else text)
+        table.add_row(escape(row["model"]), str(row["seeds"]), f"{row['n']:,}", *cells)
+    print_table(table)
+
+
+def _table(*heads: str, title: str) -> Table:
+    """Narrow enough for 80 columns, and where it is not, names fold before a number is cut."""
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    for head in heads[:-1]:
+        table.add_column(head, overflow="fold")
+    for head in (heads[-1], *_HEADS.values()):
+        table.add_column(head, justify="right", no_wrap=True)
+    return table
+
+
+def _best(name: str, values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if not known:
+        return None
+    return min(known) if name in _SMALLER_IS_BETTER else max(known)
+
+
+def _number(name: str, value: float | None, *, digits: int | None = None) -> str:
+    if value is None or math.isnan(value):
+        return "–"
+    if digits is None:
+        digits = {"distance_m": 0, "nll": 3}.get(name, 4)
+    return f"{value:,.{digits}f}"
+
+
+def _interval(name: str, row: dict[str, Any]) -> str:
+    short = name.removesuffix("_m")
+    ends = [row.get(f"{short}_{end}") for end in ("low", "high")]
+    if None in ends:
+        return ""
+    digits = 0 if name == "distance_m" else 2
+    return "\n" + "–".join(_number(name, end, digits=digits) for end in ends)

@@ -1,0 +1,147 @@
+"""Commands about models: which there are, how good they are, how they compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from attnmove.cli.measures import show_comparison, show_measures
+from attnmove.cli.render import AsJson, err, json_text, out, print_json, steps
+from attnmove.cli.root import app
+from attnmove.errors import ConfigError
+
+Protocol = Annotated[
+    str, typer.Option(help="What earlier validation and test days show. paper: everything; strict: visible slots only.")
+]
+By = Annotated[
+    str | None,
+    typer.Option(help="Also measure slice by slice: missing_rate, hour, places, gap; several separated by commas."),
+]
+Device = Annotated[str, typer.Option(help="Where networks compute: auto, cpu, cuda.")]
+
+
+@app.command()
+def models(as_json: AsJson = False) -> None:
+    """List the models and what each is."""
+    from attnmove.models.registry import MODELS
+
+    rows = [{"name": name, "kind": entry.kind, "summary": entry.summary} for name, entry in MODELS.items()]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("model", "kind", "what it is")
+    for row in rows:
+        table.add_row(*row.values())
+    out.print(table)
+
+
+@app.command()
+def evaluate(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a prepared dataset.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL_OR_RUN…",
+            help="Models to fit and measure, or folders of runs. With --json, one that ends in .json is written.",
+        ),
+    ],
+    split: Annotated[str, typer.Option(help="The days to measure on: train, valid or test.")] = "test",
+    protocol: Protocol = "paper",
+    by: By = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Add 95 % intervals over users.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the models that are fitted.")] = 0,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Measure models and runs on the targets of a dataset.
+
+    The rules nearest and vote cost seconds: name them beside a network to see what it is worth.
+    """
+    from attnmove.measure.named import evaluate_named
+    from attnmove.measure.record import make_room, write_whole
+
+    files = [name for name in names if as_json and name.endswith(".json")]
+    wanted = [name for name in names if name not in files]
+    if not wanted or len(files) > 1:
+        raise ConfigError("expected one model or more, and one file at most; attnmove models lists the models")
+    for file in files:
+        make_room(Path(file))
+    with steps(len(wanted)) as step:
+        rows = evaluate_named(
+            dataset,
+            wanted,
+            split=split,
+            protocol=protocol,
+            by=_listed(by),
+            intervals=intervals,
+            seed=seed,
+            device=device,
+            progress=step,
+        )
+    for run in dict.fromkeys(row["run"] for row in rows if row["trained_on"] != row["dataset_hash"]):
+        err.print(f"note: {escape(run)} learnt from another dataset; days measured here may be among its training days")
+    if as_json and not files:
+        print_json(rows)
+        return
+    show_measures(rows, title=f"{dataset}, {split}, {protocol} protocol")
+    for file in files:
+        write_whole(Path(file), json_text(rows) + "\n")
+        out.print(f"wrote {escape(file)}", highlight=False)
+
+
+@app.command()
+def compare(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a prepared dataset.")],
+    results: Annotated[
+        Path, typer.Option("-o", "--out", metavar="RESULTS", help="The folder whose results.csv is brought up to date.")
+    ],
+    models: Annotated[str | None, typer.Option(help="Models, separated by commas. Default: all.")] = None,
+    seeds: Annotated[int, typer.Option(help="Fits of each model that has chance in it: seeds 0, 1, …")] = 3,
+    protocol: Protocol = "paper",
+    by: By = None,
+    jobs: Annotated[int, typer.Option(help="Fits at a time, each in a process of its own.")] = 1,
+    device: Device = "auto",
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting, for every model that has it; repeat for more."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit models with several seeds, measure each on valid and test, and keep the results.
+
+    What results.csv has already is not done again, so a stopped comparison goes on where it was.
+    """
+    from attnmove.measure.compare import compare as run
+    from attnmove.measure.record import RESULTS, summarise
+    from attnmove.models.registry import MODELS
+    from attnmove.models.settings import parse_settings
+
+    with steps(None) as step:
+        made = run(
+            dataset,
+            _listed(models) or list(MODELS),
+            seeds=range(seeds),
+            protocol=protocol,
+            by=_listed(by),
+            jobs=jobs,
+            device=device,
+            out=results,
+            settings=parse_settings(pairs or []),
+            progress=step,
+        )
+    summary = summarise(made.rows)
+    if as_json:
+        print_json(summary)
+    else:
+        show_comparison(summary, title=f"{dataset}, test, {protocol} protocol")
+        out.print(f"wrote {escape(str(results / RESULTS))}", highlight=False)
+    for model, why in made.refused.items():
+        err.print(f"note: {model} was left out: {escape(why)}", highlight=False, soft_wrap=True)
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]

@@ -1,0 +1,135 @@
+"""How commands show things: tables and JSON on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+out = Console()
+err = Console(stderr=True)
+_ANY_WIDTH = 10_000
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
+
+
+@contextmanager
+def stages() -> Iterator[Any]:
+    """A spinner that says what is being done; silent where nobody looks."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("starting", total=None)
+        yield lambda stage: progress.update(task, description=stage)
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Any]:
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
+
+
+@contextmanager
+def steps(total: int | None) -> Iterator[Any]:
+    """A bar that says which of several things is being done, or was done last."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("starting", total=total)
+        yield lambda what, done, of: progress.update(task, description=escape(what), completed=done, total=of)
+
+
+def print_table(table: Table) -> None:
+    """Print a table; into a file or pipe as wide as it needs to be, for nothing may be cut there."""
+    if out.is_terminal:
+        out.print(table)
+    else:
+        width = Console(width=_ANY_WIDTH).measure(table).maximum
+        Console(width=max(out.width, width)).print(table)
+
+
+def show(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    table = Table(title=escape(title), show_header=False, title_justify="left")
+    for name, value in facts.items():
+        for label, text in _lines(name, value):
+            table.add_row(label, text)
+    out.print(table)
+
+
+def show_dataset(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
+    """What people want to know of a dataset; `--json` has everything."""
+    per_day = facts["observed_slots"] / max(1, facts["days"])
+    dropped = facts["dropped"]
+    draws = f"{facts['draws']} draw{'s' * (facts['draws'] != 1)}"
+    rows = {
+        "people": f"{facts['users']:,} users, {facts['days']:,} user-days, {facts['first_date']} to "
+        f"{facts['last_date']}",
+        "split": f"{facts['train']:,} train, {facts['valid']:,} valid, {facts['test']:,} test; "
+        f"{facts['past']:,} more are history only",
+        "slots": f"{facts['slot_minutes']} minutes, days of {facts['timezone']}; on average {per_day:.1f} of "
+        f"{facts['slots_per_day']} observed",
+        "locations": f"{facts['locations']:,} of {facts['tessellation']['spec']}, "
+        f"{facts['locations_visited']:,} visited",
+        "targets": f"{facts['targets']:,} hidden slots in {draws}",
+        "columns": "; ".join(f"{role} = {how}" for role, how in facts["source"]["columns"].items()) or None,
+        "points": f"{facts['points']:,} read, {facts['points_used']:,} used" if "points" in facts else None,
+        "refused rows": facts["rejects"] or "none",
+        "dropped": f"{dropped['days_too_sparse']:,} days with too few observed slots; "
+        f"{dropped['users_with_too_few_days']:,} users without enough days"
+        if dropped
+        else None,
+        "hash": facts["hash"][:16],
+    }
+    show(facts if as_json else {k: v for k, v in rows.items() if v is not None}, as_json=as_json, title=title)
+
+
+def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A fact as rows of a table: a group of facts becomes a row each."""
+    label = name.replace("_", " ")
+    if not isinstance(value, dict):
+        yield label, cell(value)
+    elif not value:
+        yield label, "none"
+    else:
+        for key, part in value.items():
+            yield from _lines(f"{label}: {key}", part)
+
+
+def cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) < 1_000 else f"{value:,.0f}"
+    return escape(str(value))
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """JSON for machines; a number that is not finite is null, for JSON has no other word for it."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value

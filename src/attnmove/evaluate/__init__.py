@@ -1,1 +1,0 @@
-"""Measuring: every model on the same targets, in slices, with intervals."""

@@ -1,0 +1,91 @@
+"""Rows of measures: a model on a split, as a whole and slice by slice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attnmove import metrics
+from attnmove.measure.intervals import intervals_of
+from attnmove.measure.outcomes import Outcomes, outcomes_of
+from attnmove.measure.slices import in_order, labels_of
+from attnmove.models.contract import Recoverer
+from attnmove.nouns import Cases, Text
+
+Row = dict[str, Any]
+"""What is measured (model, split, slice), the number of targets n, and the measures by name."""
+
+MEASURES = ("recall", "recall_at_3", "recall_at_5", "map", "distance_m", "nll", "ece")
+ALL = "all"
+"""The slice of every target."""
+
+
+def evaluate(
+    model: Recoverer,
+    cases: Cases,
+    *,
+    by: Iterable[str] = (),
+    intervals: bool = False,
+    name: str | None = None,
+    split: str | None = None,
+) -> list[Row]:
+    """Measures of a fitted model on the cases: a row of all targets, then a row for each slice of each slicing in `by`.
+
+    `intervals` adds 95 % intervals over users. `name` and `split` only name the rows; a model has its class's name.
+    """
+    labels = labels_of(cases, by)
+    outcomes = outcomes_of(model, cases)
+    rng = np.random.default_rng(0) if intervals else None
+    return measure(outcomes, labels, model=name or type(model).__name__.lower(), split=split, rng=rng)
+
+
+def measure(
+    outcomes: Outcomes,
+    labels: Mapping[str, Text] | None = None,
+    *,
+    model: str,
+    split: str | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Row]:
+    """A row of all outcomes ("all"), then one for each label of each slicing ("hour=09").
+
+    `labels` has an entry a target for each slicing. With a generator, the rows have intervals over users: recall_low,
+    recall_high, map_low, map_high, distance_low, distance_high. `distance_m` is None where a centre is not known;
+    without targets the measures are NaN.
+    """
+    parts = {ALL: outcomes}
+    for name, label in (labels or {}).items():
+        for value in in_order(set(label.tolist())):
+            parts[f"{name}={value}"] = outcomes.only(label == value)
+    rows = [{"model": model, "split": split, "slice": name, **_measures(part)} for name, part in parts.items()]
+    if rng is not None:
+        # One seed for all rows: an interval does not depend on what was measured before it.
+        seed = int(rng.integers(2**63))
+        rows = [row | _ends(part, seed) for row, part in zip(rows, parts.values(), strict=True)]
+    return rows
+
+
+def _measures(outcomes: Outcomes) -> Row:
+    distance_m = metrics.mean_distance_m(outcomes.distance_m)
+    return {
+        "n": len(outcomes),
+        "recall": metrics.recall_at(outcomes.rank, 1),
+        "recall_at_3": metrics.recall_at(outcomes.rank, 3),
+        "recall_at_5": metrics.recall_at(outcomes.rank, 5),
+        "map": metrics.mean_average_precision(outcomes.rank),
+        "distance_m": None if len(outcomes) and math.isnan(distance_m) else distance_m,
+        "nll": metrics.mean_nll(outcomes.log_prob),
+        "ece": metrics.calibration_error(outcomes.confidence, outcomes.right),
+    }
+
+
+def _ends(outcomes: Outcomes, seed: int) -> Row:
+    """Both ends of every interval, by name; None where there is none."""
+    out: Row = {}
+    for name, interval in intervals_of(outcomes, np.random.default_rng(seed)).items():
+        ends = {"low": interval.low, "high": interval.high}
+        out |= {f"{name.removesuffix('_m')}_{end}": None if math.isnan(at) else at for end, at in ends.items()}
+    return out

@@ -1,0 +1,192 @@
+"""A run: a folder with what a model learnt, how, and from which data; readable without running code."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from attnmove.errors import ConfigError, DataError, RunError
+from attnmove.models.contract import Recoverer
+from attnmove.models.registry import MODELS, make_model
+from attnmove.models.settings import Settings, configure
+from attnmove.nouns import Locations
+from attnmove.prep.dataset import Dataset, check_folder, put_folder
+from attnmove.version import __version__
+
+FORMAT_VERSION = 1
+_CHECKPOINT = "checkpoint.safetensors"
+_FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", _CHECKPOINT}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model and where it comes from."""
+
+    name: str
+    model: Recoverer
+    facts: Mapping[str, Any]
+    """The content of config.json."""
+    metrics: Mapping[str, Any]
+    """The content of metrics.json."""
+
+    def check(self, dataset: Dataset) -> None:
+        """Raise DataError when the dataset's locations are not those the model was trained on."""
+        if self.facts["locations_hash"] != locations_hash(dataset.locations):
+            raise DataError(
+                f"the run was trained on other locations than this dataset has ({self.facts['locations']:,} there, "
+                f"{len(dataset.locations):,} here); train on this one, or prepare it with the same tessellation"
+            )
+
+
+def train_run(
+    dataset: Dataset,
+    name: str,
+    out: Path,
+    *,
+    settings: Settings | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    protocol: str = "paper",
+    resume: bool = False,
+    tell: Any = None,
+) -> Run:
+    """Train a model by name and write the run to `out`: complete or not at all.
+
+    While a network trains, `out` holds a checkpoint of the last finished epoch; `resume` goes on from there. An
+    interrupt (KeyboardInterrupt) leaves a usable run of the epochs so far, whose metrics say `interrupted`.
+    """
+    model = make_model(name, settings=settings, seed=seed, device=device)
+    _check_out(out, resume=resume)
+    train = dataset.cases("train", protocol=protocol)
+    valid = dataset.cases("valid", protocol=protocol)
+    if len(train) == 0:
+        raise RunError("the dataset has no training days; prepare more days, or with a lower --min-days")
+    begun = time.perf_counter()
+    log: list[dict[str, float]] = []
+    metrics: dict[str, Any] = {"interrupted": False}
+    if MODELS[name].kind == "network":
+        out.mkdir(parents=True, exist_ok=True)
+        network: Any = model
+        network.fit(train, valid, checkpoint=out / _CHECKPOINT, resume=resume, tell=tell)
+        log = network.outcome.log
+        best = log[network.outcome.best_epoch - 1]
+        metrics = {
+            "interrupted": network.outcome.interrupted,
+            "epochs": len(log),
+            "best_epoch": network.outcome.best_epoch,
+            **{key: value for key, value in best.items() if key.startswith("valid_")},
+        }
+    else:
+        model.fit(train, valid)
+    metrics["seconds"] = round(time.perf_counter() - begun, 1)
+    facts = {
+        "format_version": FORMAT_VERSION,
+        "model": name,
+        "settings": settings_of(name, settings),
+        "seed": seed,
+        "protocol": protocol,
+        "dataset_hash": dataset.facts["hash"],
+        "locations": len(dataset.locations),
+        "locations_hash": locations_hash(dataset.locations),
+        "version": __version__,
+    }
+    run = Run(name, model, facts, metrics)
+    write_run(out, run, log)
+    return run
+
+
+def settings_of(name: str, settings: Settings | None) -> dict[str, Any]:
+    """Every setting of the model by name, the changed ones as they are now."""
+    configs = configure(MODELS[name].defaults, settings or {})
+    return {key: value for config in configs for key, value in asdict(config).items()}
+
+
+def locations_hash(locations: Locations) -> str:
+    """SHA-256 over the names and centres of the locations."""
+    digest = hashlib.sha256(json.dumps(locations.name.tolist()).encode())
+    digest.update(np.ascontiguousarray(locations.centres).tobytes())
+    return digest.hexdigest()
+
+
+def write_run(folder: Path, run: Run, log: list[dict[str, float]]) -> None:
+    """Write the folder at once. A checkpoint in it stays when the training was interrupted, and goes when not."""
+    try:
+        home = folder.resolve().parent
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=home, ignore_cleanup_errors=True) as temporary:
+            new = Path(temporary) / "new"
+            new.mkdir()
+            arrays = {name: np.ascontiguousarray(array) for name, array in run.model.state().items()}
+            save_file(arrays, new / "model.safetensors")
+            _write_json(new / "config.json", run.facts)
+            _write_json(new / "metrics.json", run.metrics)
+            _write_log(new / "log.csv", log)
+            if run.metrics["interrupted"] and (folder / _CHECKPOINT).exists():
+                (new / _CHECKPOINT).hardlink_to(folder.resolve() / _CHECKPOINT)
+            put_folder(new, folder.resolve(), aside=Path(temporary) / "old")
+    except OSError as error:
+        raise RunError(f"{folder}: the run cannot be written ({error.strerror or error})") from error
+
+
+def load_run(folder: Path | str, *, device: str = "auto") -> Run:
+    """The run in `folder`. Raises RunError, in one sentence, when it is not one or is damaged."""
+    folder = Path(folder)
+    facts = _read_json(folder / "config.json")
+    metrics = _read_json(folder / "metrics.json")
+    if facts.get("format_version") != FORMAT_VERSION:
+        raise RunError(f"{folder}: written by another version of attnmove; train it again")
+    try:
+        state = load_file(folder / "model.safetensors")
+        model = make_model(facts["model"], settings=facts["settings"], seed=facts["seed"], device=device)
+        return Run(facts["model"], model.restore(state), facts, metrics)
+    except FileNotFoundError as error:
+        raise RunError(f"{folder}: not a run (no model.safetensors); make one with attnmove train") from error
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{folder}/model.safetensors: cut off, or not a file of weights; train it again") from error
+    except (ConfigError, RunError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{folder}: damaged, its files do not fit together ({error}); train it again") from error
+
+
+def _check_out(out: Path, *, resume: bool) -> None:
+    check_folder(out, _FILES)
+    half_done = (out / _CHECKPOINT).exists()
+    if half_done and not resume:
+        raise RunError(f"{out}: holds an unfinished training; go on with --resume, or remove the folder")
+    if resume and not half_done:
+        done = (out / "model.safetensors").exists()
+        state = "is finished, there is nothing to resume" if done else "has no checkpoint to resume"
+        raise RunError(f"{out}: {state}; leave out --resume to train anew")
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _write_log(path: Path, log: list[dict[str, float]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(log[0]) if log else ["epoch"])
+        writer.writeheader()
+        writer.writerows(log)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RunError(f"{path.parent}: not a run (no {path.name}); make one with attnmove train") from error
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: broken; train it again") from error
+    if not isinstance(content, dict):
+        raise RunError(f"{path}: broken; train it again")
+    return content

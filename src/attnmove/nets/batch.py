@@ -1,0 +1,135 @@
+"""The one border between numpy and torch: cases become tensors here, all of them at once.
+
+Shapes, everywhere in this package: B user-days in the batch, T slots, M targets, L locations, D width, A heads,
+W earlier days, U users.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmove.nouns import MISSING, Bool, Cases, Int64
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B user-days and the M targets asked of them."""
+
+    visible: Tensor
+    """(B, T) locations, MISSING where not seen or hidden."""
+    history: Tensor
+    """(B, T) the history row; slot t of it belongs to slot t of the day."""
+    user: Tensor
+    """(B,) number of the user among the trained ones; U for a stranger."""
+    past: Tensor
+    """(B, W, T) the last W earlier days, the most recent last; MISSING where there is none. W may be 0."""
+    row: Tensor
+    """(M,) which day of the batch each target is in."""
+    slot: Tensor
+    """(M,) its slot."""
+
+
+@dataclass(frozen=True)
+class CaseTensors:
+    """Cases on a device; batches are cut from it without leaving the device."""
+
+    loc: Tensor
+    """(K, T) whole days."""
+    history: Tensor
+    user: Tensor
+    pool: Tensor
+    """(N, T) the days that may be looked back upon."""
+    first: Tensor
+    end: Tensor
+
+    def __len__(self) -> int:
+        return len(self.loc)
+
+    def batch(self, rows: Tensor, row: Tensor, slot: Tensor, hidden: Tensor, *, past_days: int) -> Batch:
+        """The cases at `rows` (B,) with the slots of `hidden` (B, T) hidden and the targets (row, slot) asked."""
+        loc = self.loc[rows]
+        return Batch(
+            visible=loc.masked_fill(hidden, MISSING),
+            history=self.history[rows],
+            user=self.user[rows],
+            past=self._past(rows, past_days),
+            row=row,
+            slot=slot,
+        )
+
+    def _past(self, rows: Tensor, days: int) -> Tensor:
+        if days == 0 or len(self.pool) == 0:
+            return self.pool.new_full((len(rows), days, self.loc.shape[1]), MISSING)
+        back = torch.arange(-days, 0, device=rows.device)
+        at = self.end[rows][:, None] + back  # (B, W)
+        there = at >= self.first[rows][:, None]
+        return self.pool[at.clamp(min=0)].masked_fill(~there[..., None], MISSING)
+
+
+def tensors_of(cases: Cases, user: Int64, device: torch.device) -> CaseTensors:
+    """The cases on the device; `user` (K,) numbers their users as the network knows them."""
+
+    def put(array: np.ndarray[tuple[int, ...], np.dtype[np.integer]]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+    return CaseTensors(
+        loc=put(cases.loc),
+        history=put(cases.history),
+        user=put(user),
+        pool=put(cases.past),
+        first=put(cases.first),
+        end=put(cases.end),
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One pass over all cases: which rows and targets each batch has. Made on the host once, then only sliced."""
+
+    rows: Tensor
+    """(K,) rows in the order of the pass."""
+    hidden: Tensor
+    """(K, T) what is hidden of them, in the same order."""
+    row: Tensor
+    """Which of `rows` each target is in, ascending."""
+    slot: Tensor
+    truth: Tensor
+    """The location of each target."""
+    start: Int64
+    """Targets of the rows before each row: the cumulative count, on the host."""
+
+    def cuts(self, size: int, *, of: int = 1, part: int = 0) -> list[tuple[int, int]]:
+        """First row and end row of each batch that asks something: rows in steps of `size`, of which this process
+        takes one part in `of`."""
+        mine = math.ceil(size / of)
+        begins = range(part * mine, len(self.rows), size)
+        ends = [(a, min(a + mine, len(self.rows))) for a in begins]
+        return [(a, b) for a, b in ends if self.start[b] > self.start[a]]
+
+    def cut(self, data: CaseTensors, a: int, b: int, *, past_days: int) -> tuple[Batch, Tensor]:
+        """The batch of rows a…b-1 and the truth of its targets."""
+        t = slice(int(self.start[a]), int(self.start[b]))
+        rows, row = self.rows[a:b], self.row[t] - a
+        return data.batch(rows, row, self.slot[t], self.hidden[a:b], past_days=past_days), self.truth[t]
+
+
+def plan_of(data: CaseTensors, hidden: Bool, order: Int64) -> Plan:
+    """A pass over the cases in `order` (K,), hiding `hidden` (K, T), both on the host."""
+    device = data.loc.device
+    row, slot = np.nonzero(hidden[order])
+    rows = torch.from_numpy(order).to(device)
+    target_row = torch.from_numpy(row).to(device)
+    target_slot = torch.from_numpy(slot).to(device)
+    return Plan(
+        rows=rows,
+        hidden=torch.from_numpy(hidden[order]).to(device),
+        row=target_row,
+        slot=target_slot,
+        truth=data.loc[rows[target_row], target_slot].long(),
+        start=np.concatenate([[0], np.cumsum(hidden[order].sum(axis=1))]),
+    )

@@ -1,0 +1,138 @@
+"""The commands that measure: tables for people, JSON for machines, one sentence for a mistake."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from attnmove import cli
+from attnmove.models.registry import MODELS
+from attnmove.models.runs import train_run
+from attnmove.prep.dataset import read_dataset
+from measure.datasets import write_small
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_small(tmp_path / "small")
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli.app, [str(part) for part in arguments])
+    assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+def test_models_lists_every_model() -> None:
+    shown = run("models").stdout
+    listed = json.loads(run("models", "--json").stdout)
+    assert [row["name"] for row in listed] == list(MODELS)
+    assert all(name in shown for name in ("nearest", "rule", "visible slots vote"))
+
+
+def test_evaluate_prints_a_row_for_each_model_and_slice(dataset: Path) -> None:
+    shown = run("evaluate", dataset, "nearest", "vote", "--by", "gap,hour", "--intervals").stdout
+    assert "…" not in shown
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith(" nearest")][:2] == ["all", "gap=1"]
+    assert "hour=23" in shown
+    for head in ("recall", "@3", "@5", "MAP", "metres", "NLL", "ECE"):
+        assert head in shown
+
+
+def test_evaluate_json_is_a_list_of_rows(dataset: Path) -> None:
+    rows = json.loads(run("evaluate", dataset, "top", "vote", "--json").stdout)
+    assert [row["model"] for row in rows] == ["top", "vote"]
+    wanted = {"model", "split", "slice", "n", "recall", "recall_at_3", "recall_at_5", "map", "distance_m", "nll", "ece"}
+    assert set(rows[0]) >= wanted
+    assert rows[0]["n"] == 30
+
+
+def test_evaluate_json_with_a_file_writes_it_and_shows_the_table(dataset: Path, tmp_path: Path) -> None:
+    shown = run("evaluate", dataset, "top", "--json", tmp_path / "out.json").stdout
+    assert "recall" in shown
+    assert "wrote" in shown
+    assert json.loads((tmp_path / "out.json").read_text())[0]["model"] == "top"
+
+
+def test_evaluate_says_when_a_run_learnt_elsewhere(dataset: Path, tmp_path: Path) -> None:
+    train_run(read_dataset(dataset), "top", tmp_path / "run")
+    fewer = write_small(tmp_path / "fewer", splits=("past", "train", "train", "test"))
+    assert "note" not in run("evaluate", dataset, tmp_path / "run").stderr
+    assert "learnt from another dataset" in " ".join(run("evaluate", fewer, tmp_path / "run").stderr.split())
+
+
+def test_an_unknown_distance_is_null(tmp_path: Path) -> None:
+    folder = write_small(tmp_path / "opaque", centres=False)
+    (row,) = json.loads(run("evaluate", folder, "top", "--json").stdout)
+    assert row["distance_m"] is None
+
+
+def test_compare_writes_the_results_and_prints_the_means(dataset: Path, tmp_path: Path) -> None:
+    command = ("compare", dataset, "-o", tmp_path / "results", "--models", "vote,top", "--set", "habit=0.5")
+    shown = run(*command).stdout
+    lines = [line.split() for line in shown.splitlines() if line.startswith((" top", " vote"))]
+    assert [line[:3] for line in lines] == [["top", "1", "30"], ["vote", "1", "30"]]
+    with (tmp_path / "results" / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["model"], row["split"]) for row in rows] == [
+        ("top", "test"),
+        ("top", "valid"),
+        ("vote", "test"),
+        ("vote", "valid"),
+    ]
+    summary = json.loads(run(*command, "--json").stdout)
+    assert summary[0]["seeds"] == 1
+    assert summary[0]["recall_sd"] is None
+
+
+def test_compare_says_which_model_it_left_out(tmp_path: Path) -> None:
+    folder = write_small(tmp_path / "opaque", centres=False)
+    result = run("compare", folder, "-o", tmp_path / "results", "--models", "linear,top")
+    assert "linear was left out" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["evaluate", "{}", "nearst"], "no model or run 'nearst'; did you mean nearest?"),
+        (["evaluate", "{}", "top", "--by", "hours"], "no slicing 'hours'; did you mean hour?"),
+        (["evaluate", "{}", "top", "--split", "tst"], "did you mean test?"),
+        (["evaluate", "{}", "top", "--protocol", "strct"], "did you mean strict?"),
+        (["evaluate", "{}", "--json", "out.json"], "expected one model or more"),
+        (["evaluate", "{}", "top", "--json", "a.json", "b.json"], "one file at most"),
+        (["evaluate", "{}", "out.json"], "no model or run 'out.json'"),
+        (["evaluate", "{}", "top", "--json", "{}/days.parquet/out.json"], "cannot be written"),
+        (["evaluate", "{}/days.parquet", "top"], "not a dataset"),
+        (["compare", "{}", "-o", "r", "--models", "votes"], "no model 'votes'; did you mean vote?"),
+        (["compare", "{}", "-o", "r", "--set", "habit"], "expected key=value"),
+        (["compare", "{}", "-o", "r", "--models", "vote", "--seeds", "0"], "seeds: expected 1 or more"),
+        (["compare", "{}", "-o", "{}/days.parquet", "--models", "top"], "cannot be written"),
+    ],
+)
+def test_a_mistake_is_answered_with_one_sentence(
+    dataset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["attnmove", *(part.replace("{}", str(dataset)) for part in arguments)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_the_command_line_can_be_run_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "attnmove.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("attnmove ")
