@@ -1,4 +1,4 @@
-"""Commands about models: which there are, how good they are, how they compare."""
+"""Commands about models: which there are, training them, how good they are, how they compare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnmove.cli.measures import show_comparison, show_measures
-from attnmove.cli.render import AsJson, err, json_text, out, print_json, steps
+from attnmove.cli.render import AsJson, err, json_text, out, print_json, show, steps, training
 from attnmove.cli.root import app
 from attnmove.errors import ConfigError
 
@@ -37,6 +37,57 @@ def models(as_json: AsJson = False) -> None:
     for row in rows:
         table.add_row(*row.values())
     out.print(table)
+
+
+@app.command()
+def train(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a prepared dataset.")],
+    run: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="The folder to write.")],
+    model: Annotated[str, typer.Option(help="The model; attnmove models lists them.")] = "attnmove",
+    config: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="Settings from a file.")] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting, over that of the file; repeat for more."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the first weights, the order of days and the masks.")] = 0,
+    protocol: Protocol = "paper",
+    device: Device = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a training that was stopped; it ends as if it had not been.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on a dataset and write the run.
+
+    Ctrl-C leaves a usable run of the epochs so far; a kill leaves the checkpoint of the last epoch. Either goes on with
+    --resume.
+    """
+    from attnmove.models.runs import settings_of, train_run
+    from attnmove.models.settings import parse_settings
+    from attnmove.prep.dataset import read_dataset
+
+    settings = parse_settings(pairs or [], config)
+    epochs = settings_of(model, settings).get("epochs", 1)
+    with training(epochs) as tell:
+        made = train_run(
+            read_dataset(dataset),
+            model,
+            run,
+            settings=settings,
+            seed=seed,
+            device=device,
+            protocol=protocol,
+            resume=resume,
+            tell=tell,
+        )
+    show({"model": made.name, **made.metrics, "wrote": str(run)}, as_json=as_json, title=f"Wrote {run}")
+    if made.metrics["interrupted"]:
+        err.print(f"{escape(str(run))} holds the best of {made.metrics['epochs']} epochs; --resume goes on")
+        raise typer.Exit(130)
+    if not as_json:
+        out.print(
+            f"measure it: attnmove evaluate {escape(str(dataset))} {escape(str(run))} nearest vote", soft_wrap=True
+        )
 
 
 @app.command()

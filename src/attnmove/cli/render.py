@@ -11,7 +11,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 out = Console()
@@ -45,6 +53,33 @@ def steps(total: int | None) -> Iterator[Any]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("starting", total=total)
         yield lambda what, done, of: progress.update(task, description=escape(what), completed=done, total=of)
+
+
+@contextmanager
+def training(epochs: int) -> Iterator[Any]:
+    """A bar of epochs with the loss, what validation says, and the time left; None where nobody looks."""
+    if not err.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("epoch"),
+        BarColumn(),
+        TextColumn("{task.completed:.1f}/{task.total:.0f}"),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("", total=epochs)
+
+        def tell(now: dict[str, float]) -> None:
+            text = f"loss {now['loss']:.3f}"
+            if "valid_recall" in now:
+                text += f"  valid recall {now['valid_recall']:.3f}, MAP {now['valid_map']:.3f}"
+            progress.update(task, completed=now["epoch"], description=text)
+
+        yield tell
 
 
 def print_table(table: Table) -> None:

@@ -150,6 +150,17 @@ def device_of(model: Recoverer) -> str:
     return "cpu" if network is None else str(next(network.parameters()).device)
 
 
+def provenance(job: Job, model: Recoverer, *, seconds_fit: float) -> Row:
+    """The columns of record that say which fit a row comes from."""
+    return {
+        **dict(zip(JOB, job.key, strict=True)),
+        "dataset": job.dataset,
+        "seconds_fit": seconds_fit,
+        "version": __version__,
+        "device": device_of(model),
+    }
+
+
 def _run_all(
     every: list[Job], dataset: Dataset, *, n_workers: int, path: Path | None, progress: Progress | None
 ) -> Comparison:
@@ -218,14 +229,7 @@ def _run(job: Job, dataset: Dataset) -> _Answer:
         )
     except (DataError, MissingExtra) as error:
         return _Answer([], str(error))
-    seconds = time.perf_counter() - start
-    facts = {
-        **dict(zip(JOB, job.key, strict=True)),
-        "dataset": job.dataset,
-        "seconds_fit": seconds,
-        "version": __version__,
-        "device": device_of(model),
-    }
+    facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
     rows = [
         record({**row, **facts})
         for split in job.splits

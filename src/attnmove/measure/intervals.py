@@ -59,20 +59,29 @@ def paired(one: Outcomes, other: Outcomes, rng: np.random.Generator) -> Differen
     return Difference(len(one), recall, recall_interval, map_, map_interval)
 
 
-def _intervals(outcomes: Outcomes, values: Float64, rng: np.random.Generator) -> list[Interval]:
-    """An interval for the mean of each column of `values` (M, C)."""
-    users, code = np.unique(outcomes.user.astype(str), return_inverse=True)
-    if len(users) < 2:
-        return [Interval(float("nan"), float("nan"))] * values.shape[1]
-    counted = np.column_stack([values, np.ones(len(values))])
-    sums = np.stack([np.bincount(code, weights=column) for column in counted.T], axis=1)  # (U, C + 1)
-    at_once = max(1, _WEIGHTS_AT_ONCE // len(users))
+def intervals_of_sums(sums: Float64, n: Float64, rng: np.random.Generator) -> list[Interval]:
+    """An interval for the mean of each column, from the users' sums (U, C) and numbers of targets (U,)."""
+    n_users = len(sums)
+    if n_users < 2:
+        return [Interval(float("nan"), float("nan"))] * sums.shape[1]
+    counted = np.column_stack([sums, n])  # (U, C + 1)
+    at_once = max(1, _WEIGHTS_AT_ONCE // n_users)
     drawn = []
     for start in range(0, N_DRAWS, at_once):
         size = min(at_once, N_DRAWS - start)
-        times = rng.multinomial(len(users), np.full(len(users), 1 / len(users)), size=size)  # (draws, U)
-        drawn.append(times @ sums)
+        times = rng.multinomial(n_users, np.full(n_users, 1 / n_users), size=size)  # (draws, U)
+        drawn.append(times @ counted)
     total = np.concatenate(drawn)
     means = total[:, :-1] / total[:, -1:]
     low, high = np.quantile(means, _TAILS, axis=0)
     return [Interval(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def _intervals(outcomes: Outcomes, values: Float64, rng: np.random.Generator) -> list[Interval]:
+    """An interval for the mean of each column of `values` (M, C)."""
+    users, code = np.unique(outcomes.user.astype(str), return_inverse=True)
+    n_users = len(users)
+    sums: Float64 = np.stack(
+        [np.bincount(code, weights=column, minlength=n_users) for column in values.T], axis=1, dtype=np.float64
+    )  # (U, C)
+    return intervals_of_sums(sums, np.bincount(code, minlength=n_users).astype(float), rng)

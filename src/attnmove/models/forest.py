@@ -30,15 +30,15 @@ class ForestConfig:
 
     trees: int = 100
     """Number of trees; 1 or more."""
-    min_leaf: int = 10
+    min_leaf: int = 12
     """Targets of training a leaf holds at least; 1 or more."""
     tried: float = 0.1
     """Share of the features tried at a split; above 0, at most 1."""
-    redraws: int = 7
+    redraws: int = 15
     """Further draws of each training day, at random and of as many slots, anew for every few trees; 0 or more."""
     relative: bool = True
     """Whether a tree may also answer "the place of the nearer (or the other) visible slot", not a location only."""
-    popularity: float = 0.05
+    popularity: float = 0.1
     """Share of everyone's habits mixed into the answer, so that no location is impossible; above 0, at most 1."""
 
     def __post_init__(self) -> None:

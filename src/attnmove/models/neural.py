@@ -60,6 +60,8 @@ class Neural:
         self.config, self.training, self.seed, self.device = config, training, seed, device
         self.outcome: Outcome | None = None
         """How the last training ended."""
+        self.writes = True
+        """False in all but one of several processes that train together: one writes the run."""
         self._net: Network | None = None
         self._users: Int64 = np.zeros(0, dtype=np.int64)
         self._n_slots = 0
@@ -75,12 +77,13 @@ class Neural:
     ) -> Self:
         """Train; the epoch is chosen on `valid`. With `checkpoint`, a file to `resume` from is kept there."""
         accelerator = accelerator_for(self.device, self.training.precision)
+        self.writes = accelerator.is_main_process
         users = np.unique(user_keys(train.user))
         net = self._build(train, users)
         self.outcome = train_network(
             net.to(accelerator.device),
             self._asked(train, users, accelerator.device),
-            self._asked(valid, users, accelerator.device) if valid is not None and len(valid) else None,
+            self._asked(valid, users, accelerator.device) if valid is not None and valid.hidden.any() else None,
             self.training,
             seed=self.seed,
             accelerator=accelerator,

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from attnmove.errors import ConfigError, DataError, RunError
 from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS, make_model
 from attnmove.models.settings import Settings, configure
-from attnmove.nouns import Locations
+from attnmove.nouns import Cases, Locations
 from attnmove.prep.dataset import Dataset, check_folder, put_folder
 from attnmove.version import __version__
 
@@ -76,17 +76,9 @@ def train_run(
     log: list[dict[str, float]] = []
     metrics: dict[str, Any] = {"interrupted": False}
     if MODELS[name].kind == "network":
-        out.mkdir(parents=True, exist_ok=True)
         network: Any = model
-        network.fit(train, valid, checkpoint=out / _CHECKPOINT, resume=resume, tell=tell)
-        log = network.outcome.log
-        best = log[network.outcome.best_epoch - 1]
-        metrics = {
-            "interrupted": network.outcome.interrupted,
-            "epochs": len(log),
-            "best_epoch": network.outcome.best_epoch,
-            **{key: value for key, value in best.items() if key.startswith("valid_")},
-        }
+        _fit_network(network, train, valid, out, resume=resume, tell=tell)
+        log, metrics = network.outcome.log, _metrics(network.outcome)
     else:
         model.fit(train, valid)
     metrics["seconds"] = round(time.perf_counter() - begun, 1)
@@ -102,8 +94,30 @@ def train_run(
         "version": __version__,
     }
     run = Run(name, model, facts, metrics)
-    write_run(out, run, log)
+    if getattr(model, "writes", True):
+        write_run(out, run, log)
     return run
+
+
+def _fit_network(network: Any, train: Cases, valid: Cases, out: Path, *, resume: bool, tell: Any) -> None:
+    """Train with a checkpoint in `out`; a training that never came to one leaves no folder behind."""
+    is_new = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        network.fit(train, valid, checkpoint=out / _CHECKPOINT, resume=resume, tell=tell)
+    finally:
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
+
+
+def _metrics(outcome: Any) -> dict[str, Any]:
+    best = outcome.log[outcome.best_epoch - 1]
+    return {
+        "interrupted": outcome.interrupted,
+        "epochs": len(outcome.log),
+        "best_epoch": outcome.best_epoch,
+        **{key: value for key, value in best.items() if key.startswith("valid_")},
+    }
 
 
 def settings_of(name: str, settings: Settings | None) -> dict[str, Any]:
@@ -128,7 +142,7 @@ def write_run(folder: Path, run: Run, log: list[dict[str, float]]) -> None:
             new = Path(temporary) / "new"
             new.mkdir()
             arrays = {name: np.ascontiguousarray(array) for name, array in run.model.state().items()}
-            save_file(arrays, new / "model.safetensors")
+            (new / "model.safetensors").write_bytes(save(arrays))
             _write_json(new / "config.json", run.facts)
             _write_json(new / "metrics.json", run.metrics)
             _write_log(new / "log.csv", log)

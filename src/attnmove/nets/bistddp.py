@@ -58,7 +58,9 @@ class BiSTDDP(Network):
     def _far(self, place: Tensor, slots: Tensor, side: int) -> Tensor:
         """(M, L) strength times tanh(w / time) times the logarithm of the distance; nothing where it is not known."""
         here = self.position[place.clamp(min=0)]  # (M, 3)
-        km = torch.cdist(here.nan_to_num(0.0), self.position.nan_to_num(0.0))
+        # Not by way of a matrix product: squares of thousands of kilometres leave no digits for a kilometre.
+        exact = "donot_use_mm_for_euclid_dist"
+        km = torch.cdist(here.nan_to_num(0.0), self.position.nan_to_num(0.0), compute_mode=exact)
         known = (place != MISSING)[:, None] & here.isfinite().all(-1)[:, None] & self.position.isfinite().all(-1)
         weight = torch.tanh(self.pull.weight[side, 0] * slots.clamp(min=1) / self.n_slots + 1.0)  # (M,)
         return self.strength[side] * weight[:, None] * km.log1p().masked_fill(~known, 0.0)

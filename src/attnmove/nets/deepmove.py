@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from attnmove.nets.batch import Batch
 from attnmove.nets.config import DeepMoveConfig
 from attnmove.nets.layers import Network, Places, slot_code
+from attnmove.nets.recurrent import Lstm
 from attnmove.nouns import MISSING
 
 
@@ -22,7 +23,7 @@ class DeepMove(Network):
         self.places = Places(n_locations, config.width)
         self.register_buffer("code", slot_code(n_slots, config.width), persistent=False)
         self.drop = nn.Dropout(config.dropout)
-        self.lstm = nn.LSTM(config.width, config.hidden, batch_first=True)
+        self.lstm = Lstm(config.width, config.hidden, batch_first=True)
         self.remember = nn.Linear(config.width, config.hidden)
         self.users = Users(n_users, config.user_width, stranger=config.stranger)
         self.project = nn.Linear(2 * config.hidden + config.user_width, config.width)
@@ -30,7 +31,7 @@ class DeepMove(Network):
     def forward(self, batch: Batch) -> Tensor:
         """(M, L) logits from the day up to each target, the earlier days, and the user."""
         x = self.drop(self.places(batch.visible) + self.code)  # (B, T, D)
-        state, _ = self.lstm(x)  # (B, T, hidden)
+        state = self.lstm(x)  # (B, T, hidden)
         past = self.drop(self.places(batch.past) + self.code).flatten(1, 2)  # (B, W * T, D)
         memory = torch.tanh(self.remember(past))  # (B, W * T, hidden)
         seen = (batch.past != MISSING).flatten(1)  # (B, W * T)

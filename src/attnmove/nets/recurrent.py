@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from attnmove.nets.batch import Batch
 from attnmove.nets.config import RecurrentConfig
 from attnmove.nets.layers import Network, Places, slot_code
+
+
+class Lstm(nn.LSTM):
+    """An LSTM that always computes in full precision: processors have no half-precision one."""
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """(B, T, hidden of each direction) the state after every slot of (B, T, D)."""
+        with torch.autocast(x.device.type, enabled=False):
+            state: Tensor = super().forward(x.float())[0]
+        return state
 
 
 class Recurrent(Network):
@@ -17,7 +28,7 @@ class Recurrent(Network):
         self.places = Places(n_locations, config.width)
         self.register_buffer("code", slot_code(n_slots, config.width), persistent=False)
         self.drop = nn.Dropout(config.dropout)
-        self.lstm = nn.LSTM(
+        self.lstm = Lstm(
             config.width,
             config.hidden,
             config.layers,
@@ -30,5 +41,5 @@ class Recurrent(Network):
     def forward(self, batch: Batch) -> Tensor:
         """(M, L) logits; the input at a target slot is the missing location, so its state knows only the others."""
         x = self.drop(self.places(batch.visible) + self.code)  # (B, T, D)
-        state, _ = self.lstm(x)  # (B, T, hidden of each direction)
+        state = self.lstm(x)  # (B, T, hidden of each direction)
         return self.places.logits(self.project(self.drop(state[batch.row, batch.slot])))

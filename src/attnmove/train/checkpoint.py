@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from attnmove.errors import RunError
@@ -48,7 +48,7 @@ def save_checkpoint(
     # Named after the process, so that nobody else's half-written file is taken for ours.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        save_file(tensors, temporary, metadata=facts)
+        temporary.write_bytes(save(tensors, metadata=facts))
         temporary.replace(path)
     except OSError as error:
         raise RunError(f"{path}: the checkpoint cannot be written ({error.strerror or error})") from error

@@ -48,7 +48,7 @@ class Outcome:
 
 
 Tell = Callable[[dict[str, float]], None]
-"""Called after every step with epoch, share of the epoch done, loss, and the validation metrics so far."""
+"""Called after every step with the epochs done (a fraction), the loss of this one, and what validation said last."""
 
 
 def accelerator_for(device: str, precision: str = "fp32") -> Accelerator:
@@ -177,7 +177,8 @@ class _Loop:
             self._step(loss)
             total += torch.stack([loss.detach() * len(truth), loss.new_tensor(float(len(truth)))])
             if self.tell:
-                self.tell({"epoch": number, "done": done / len(cuts), **(self.progress.log[-1:] or [{}])[0]})
+                so_far = {"epoch": number - 1 + done / len(cuts), "loss": float(total[0] / total[1])}
+                self.tell({**(self.progress.log[-1] if self.progress.log else {}), **so_far})
         summed, count = accelerator.reduce(total, "sum").tolist()
         mean = summed / max(1.0, count)
         if not math.isfinite(mean):

@@ -1,0 +1,258 @@
+"""The tables of docs/results.md, each a text made from the results of record and the numbers of the paper."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnmove.errors import RunError
+from attnmove.measure.record import read_results, sorted_results, summarise
+from attnmove.measure.table import ALL, Row
+from attnmove.models.registry import MODELS
+from attnmove.models.settings import parse_settings
+
+PAPER = Path(__file__).parent / "paper.csv"
+NOT_YET = "not measured yet"
+NOTHING = "–"
+METRICS = ("recall", "map", "distance_m")
+HEADS = {"recall": "recall", "map": "MAP", "distance_m": "distance m"}
+TABLE2 = (
+    *("top", "history", "linear", "rf", "lstm", "bilstm", "deepmove", "bi-stddp", "attnmove-h", "attnmove"),
+    *("attnmove-relu", "attnmove-missing", "nearest", "vote"),
+)
+TABLE3 = {
+    "attnmove": "nothing",
+    "attnmove-no-historical": "historical intra-trajectory attention",
+    "attnmove-no-current": "current intra-trajectory attention",
+    "attnmove-no-inter": "inter-trajectory attention",
+    "attnmove-no-generation": "location generation attention",
+}
+TABLE4 = ("bi-stddp", "attnmove", "nearest", "vote")
+FIGURE4 = ("bilstm", "bi-stddp", "attnmove", "nearest", "vote")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of a table and how it reads."""
+
+    value: float = math.nan
+    """Rounded as it is shown, so that what reads alike is alike."""
+    text: str = NOTHING
+
+
+def table2(results: Path, dataset: str, protocol: str = "paper") -> str:
+    """A row a model: ours, and beside it the paper's where it has the dataset and the protocol."""
+    rows = [row for row in _test(results / "table2.csv", dataset, protocol) if row["slice"] == ALL]
+    found = {row["model"]: row for row in rows}
+    published = _published("2", dataset.title()) if protocol == "paper" else {}
+    columns = {"model": list(TABLE2)}
+    for metric in METRICS:
+        columns[HEADS[metric]] = _marked([_measured(found.get(model), metric) for model in TABLE2], metric)
+    for metric in METRICS if published else ():
+        cells = [_number(published.get((model, ALL)), metric) for model in TABLE2]
+        columns[f"paper: {HEADS[metric]}"] = _marked(cells, metric)
+    return _page(rows, columns)
+
+
+def table3(results: Path, dataset: str) -> str:
+    """A row an ablation: the measures, the difference to the full model with its interval, the paper's on Tencent."""
+    rows = _test(results / "table3.csv", dataset)
+    found = {row["model"]: row for row in rows}
+    gained = {(row["model"], row["metric"]): row for row in _paired(results / "table3_paired.csv", rows)}
+    published = _published("2", "Tencent") | _published("3", "Tencent")  # the full model is in Table 2 only
+    columns = {"without": list(TABLE3.values())}
+    for metric in METRICS:
+        columns[HEADS[metric]] = _marked([_measured(found.get(model), metric) for model in TABLE3], metric)
+        columns[f"Δ {HEADS[metric]}"] = [_difference(gained.get((model, metric)), metric) for model in TABLE3]
+    for metric in METRICS:
+        columns[f"paper, Tencent: {HEADS[metric]}"] = [
+            _number(published.get((model, ALL)), metric).text for model in TABLE3
+        ]
+    return _page(rows, columns)
+
+
+def table4(results: Path, dataset: str) -> str:
+    """A row a missing rate: recall and distance of each model, and the paper's on Tencent."""
+    rows = _test(results / "table2.csv", dataset)
+    found, slices = _sliced(rows, "missing_rate")
+    published = _published("4", "Tencent")
+    columns = _slice_columns(rows, found, slices, "missing rate")
+    recall, distance_m = (_by_slice(found, slices, TABLE4, metric) for metric in ("recall", "distance_m"))
+    for model in TABLE4:
+        columns[f"{model}: recall / m"] = _joined(recall[model], distance_m[model])
+    for model in dict.fromkeys(model for model, _ in published):
+        parts = [
+            [_number(published.get((model, name)), metric).text for name in slices]
+            for metric in ("recall", "distance_m")
+        ]
+        columns[f"paper, Tencent: {model}"] = _joined(*parts)
+    return _page(_whole_of(rows, TABLE4), columns)
+
+
+def figure4(results: Path, dataset: str, slicing: str) -> str:
+    """A row a slice: its share of the targets (the shades of the figure) and each model's recall (its lines)."""
+    rows = _test(results / "table2.csv", dataset)
+    found, slices = _sliced(rows, slicing)
+    columns = _slice_columns(rows, found, slices, slicing) | _by_slice(found, slices, FIGURE4, "recall")
+    return _page(_whole_of(rows, FIGURE4), columns)
+
+
+def figure5(results: Path, dataset: str, part: str) -> str:
+    """A row a shape of AttnMove: `width` with the usual heads and layers, or `grid` of heads and layers."""
+    rows = _shapes(results / "figure5.csv", dataset)
+    usual = _usual_shape(rows)
+    names = ("width",) if part == "width" else ("heads", "layers")
+    fixed = [name for name in ("width", "heads", "layers") if name not in names]
+    rows = [row for row in rows if all(row[name] == usual[name] for name in fixed)]
+    rows = sorted(rows, key=lambda row: [row[name] for name in names])
+    test = [row for row in rows if row["split"] == "test"]
+    valid = [row for row in rows if row["split"] == "valid"]
+    columns = {name: [str(row[name]) for row in test] for name in names}
+    for split, mine in (("validation", valid), ("test", test)):
+        for metric in ("recall", "map"):
+            columns[f"{split} {HEADS[metric]}"] = _marked([_measured(row, metric) for row in mine], metric)
+    page = _page(test, columns)
+    return page if page == NOT_YET else f"{page} {', '.join(f'{name} {usual[name]}' for name in fixed).capitalize()}."
+
+
+def _test(path: Path, dataset: str, protocol: str = "paper") -> list[Row]:
+    """Means over seeds on the test days."""
+    return [row for row in _summed(path, dataset, protocol) if row["split"] == "test"]
+
+
+def _summed(path: Path, dataset: str, protocol: str = "paper") -> list[Row]:
+    """Means over seeds, each with the versions and devices that made it.
+
+    Raises RunError when the file mixes two makings of the dataset.
+    """
+    mine = [row for row in read_results(path) if (row["dataset"], row["protocol"]) == (dataset, protocol)]
+    if len({row["dataset_hash"] for row in mine}) > 1:
+        raise RunError(f"{path}: results of two different datasets called {dataset}; remove those of the older one")
+    made: dict[tuple[str, str], list[Row]] = {}
+    for row in mine:
+        made.setdefault((row["model"], row["settings"]), []).append(row)
+    return [
+        row | {name: {old[name] for old in made[row["model"], row["settings"]]} for name in ("version", "device")}
+        for row in summarise(sorted_results(mine))
+    ]
+
+
+def _shapes(path: Path, dataset: str) -> list[Row]:
+    return [
+        row | {name: int(str(value)) for name, value in parse_settings(row["settings"].split()).items()}
+        for row in _summed(path, dataset)
+    ]
+
+
+def _usual_shape(rows: Sequence[Row]) -> dict[str, int]:
+    """The one shape that both parts of the figure go through: each of its numbers is the most frequent one."""
+    values = {name: [row[name] for row in rows] for name in ("width", "heads", "layers")}
+    return {name: max(set(seen), key=lambda value: (seen.count(value), value)) for name, seen in values.items() if seen}
+
+
+def _sliced(rows: Iterable[Row], slicing: str) -> tuple[dict[tuple[str, str], Row], list[str]]:
+    """The rows of a slicing by model and slice, and its slices in order."""
+    found = {(row["model"], row["slice"]): row for row in rows if row["slice"].startswith(f"{slicing}=")}
+    return found, list(dict.fromkeys(name for _, name in found))
+
+
+def _slice_columns(
+    rows: Sequence[Row], found: dict[tuple[str, str], Row], slices: Sequence[str], head: str
+) -> dict[str, list[str]]:
+    n = {name: next(row["n"] for (_, mine), row in found.items() if mine == name) for name in slices}
+    whole = max((row["n"] for row in rows if row["slice"] == ALL), default=0)
+    return {
+        head: [name.partition("=")[2] for name in slices],
+        "n": [f"{n[name]:,}" for name in slices],
+        "share": [f"{n[name] / whole:.1%}" for name in slices],
+    }
+
+
+def _by_slice(
+    found: dict[tuple[str, str], Row], slices: Sequence[str], models: Sequence[str], metric: str
+) -> dict[str, list[str]]:
+    """A column a model, the best of each row in bold."""
+    lines = [_marked([_measured(found.get((model, name)), metric) for model in models], metric) for name in slices]
+    return {model: [line[i] for line in lines] for i, model in enumerate(models)}
+
+
+def _joined(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    return [a if a == b == NOTHING else f"{a} / {b}" for a, b in zip(one, other, strict=True)]
+
+
+def _whole_of(rows: Iterable[Row], models: Sequence[str]) -> list[Row]:
+    return [row for row in rows if row["slice"] == ALL and row["model"] in models]
+
+
+def _measured(row: Row | None, metric: str) -> Cell:
+    """Mean ± standard deviation over seeds; no deviation where there was one fit."""
+    if row is None or row[metric] is None or not math.isfinite(row[metric]):
+        return Cell()
+    text, sd = _text(row[metric], metric), row[f"{metric}_sd"]
+    return Cell(_shown(row[metric], metric), text if sd is None else f"{text} ± {_text(sd, metric)}")
+
+
+def _number(row: Row | None, metric: str) -> Cell:
+    if row is None or not row[metric]:
+        return Cell()
+    return Cell(_shown(float(row[metric]), metric), _text(float(row[metric]), metric))
+
+
+def _difference(row: Row | None, metric: str) -> str:
+    if row is None:
+        return NOTHING
+    value, low, high = (f"{float(row[name]):+{_form(metric)}}" for name in ("difference", "low", "high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _text(value: float, metric: str) -> str:
+    return f"{value:{_form(metric)}}"
+
+
+def _shown(value: float, metric: str) -> float:
+    return float(_text(value, metric).replace(",", ""))
+
+
+def _form(metric: str) -> str:
+    return ",.0f" if metric == "distance_m" else ".4f"
+
+
+def _marked(cells: Sequence[Cell], metric: str) -> list[str]:
+    """The texts, the best in bold: the shortest distance, the highest of anything else."""
+    values = [cell.value for cell in cells if math.isfinite(cell.value)]
+    best = (min if metric == "distance_m" else max)(values, default=None)
+    return [f"**{cell.text}**" if cell.value == best else cell.text for cell in cells]
+
+
+def _page(rows: Sequence[Row], columns: dict[str, list[str]]) -> str:
+    """The table and, below, where its rows come from."""
+    if not rows:
+        return NOT_YET
+    lines = [list(columns), ["---"] * len(columns), *map(list, zip(*columns.values(), strict=True))]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    seeds = sorted({row["seeds"] for row in rows if MODELS[row["model"]].kind != "rule"}) or [1]
+    counted = "1 seed" if seeds == [1] else f"{' to '.join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))} seeds"
+    versions = ", ".join(sorted({name for row in rows for name in row["version"]}))
+    devices = ", ".join(sorted({name for row in rows for name in row["device"]}))
+    return (
+        f"{table}\n\nTest: {max(row['n'] for row in rows):,} targets; {counted}; {rows[0]['protocol']} "
+        f"protocol; dataset `{rows[0]['dataset_hash'][:12]}`; attnmove {versions}; computed on {devices}."
+    )
+
+
+def _published(table: str, dataset: str) -> dict[tuple[str, str], Row]:
+    """Rows of the paper's table by model and slice."""
+    with PAPER.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if (row["table"], row["dataset"]) == (table, dataset)]
+    return {(row["model"], row["slice"]): row for row in rows}
+
+
+def _paired(path: Path, rows: Sequence[Row]) -> list[Row]:
+    """The differences on the dataset the rows are of."""
+    if not path.exists() or not rows:
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["dataset_hash"] == rows[0]["dataset_hash"]]
