@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
@@ -115,16 +117,17 @@ def finish(
     A job that fails is told and the others go on; 1 then, otherwise 0.
     """
     failed = 0
-    for done, (job, outcome) in enumerate(_outcomes(to_do, work, n_workers), 1):
-        what = " ".join(filter(None, [job.dataset, job.protocol, job.model, f"seed {job.seed}", _text(job)]))
-        try:
-            keep(outcome())
-            tell(f"{done}/{len(to_do)} {what}")
-        except AttnMoveError as error:
-            failed = 1
-            tell(f"{done}/{len(to_do)} {what} failed: {error}")
-        except BrokenProcessPool as error:
-            raise RunError("a process was killed, perhaps for memory; try fewer jobs") from error
+    with closing(_outcomes(to_do, work, n_workers)) as outcomes:  # whatever ends the loop ends the waiting fits
+        for done, (job, outcome) in enumerate(outcomes, 1):
+            what = " ".join(filter(None, [job.dataset, job.protocol, job.model, f"seed {job.seed}", _text(job)]))
+            try:
+                keep(outcome())
+                tell(f"{done}/{len(to_do)} {what}")
+            except AttnMoveError as error:
+                failed = 1
+                tell(f"{done}/{len(to_do)} {what} failed: {error}")
+            except BrokenProcessPool as error:
+                raise RunError("a process was killed, perhaps for memory; try fewer jobs") from error
     return failed
 
 
@@ -160,11 +163,11 @@ def _compare(job: Job) -> list[Row]:
 
 def _outcomes(
     to_do: Sequence[Job], work: Callable[[Job], Answer], n_workers: int
-) -> Iterator[tuple[Job, Callable[[], Answer]]]:
+) -> Generator[tuple[Job, Callable[[], Answer]], None, None]:
     """Jobs as they end, each with what gives its answer or raises what went wrong."""
     if n_workers == 1:
         for job in to_do:
-            yield job, lambda job=job: work(job)
+            yield job, partial(work, job)
         return
     threads = max(1, (os.cpu_count() or 1) // n_workers)
     with ProcessPoolExecutor(n_workers, get_context("spawn"), initializer=_limit_threads, initargs=(threads,)) as pool:

@@ -11,7 +11,18 @@ from records import Task, bring_up_to_date, parse, run
 
 SLICED = ("nearest", "vote", "bilstm", "bi-stddp", "attnmove")
 """The models of Table 4 and Figure 4, and the two rules that stand beside the networks in every table."""
-WHOLE = ("top", "history", "linear", "rf", "lstm", "deepmove", "attnmove-h", "attnmove-relu", "attnmove-missing")
+WHOLE = (
+    "top",
+    "history",
+    "linear",
+    "rf",
+    "rf-copy",
+    "lstm",
+    "deepmove",
+    "attnmove-h",
+    "attnmove-relu",
+    "attnmove-missing",
+)
 SLICINGS = ("missing_rate", "hour", "places", "gap")
 
 PLAN = (

@@ -15,6 +15,7 @@ import pytest
 from attnmove.errors import RunError
 from attnmove.measure.record import COLUMNS, add_results, read_results
 from attnmove.measure.slices import SLICES
+from attnmove.models.networks import ATTNMOVE
 from attnmove.models.registry import MODELS
 from attnmove.models.settings import configure
 from attnmove.prep.cases import PROTOCOLS
@@ -48,7 +49,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def result(**parts: Any) -> dict[str, Any]:
     """A row of record with numbers that are easy to tell apart."""
-    numbers = {name: 0.5 for name in ("recall_at_3", "recall_at_5", "nll", "ece", "seconds_fit")}
+    numbers = dict.fromkeys(("recall_at_3", "recall_at_5", "nll", "ece", "seconds_fit"), 0.5)
     texts = {"dataset": "geolife", "dataset_hash": "ab" * 32, "protocol": "paper", "model": "attnmove", "settings": ""}
     where = {"seed": 0, "split": "test", "slice": "all", "n": 100, "version": "0.1.0", "device": "cpu"}
     row = {**texts, **where, **numbers, "recall": 0.25, "map": 0.375, "distance_m": 1500.0, **parts}
@@ -62,7 +63,7 @@ def test_the_page_says_what_the_results_of_record_say() -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_asks_for_models_protocols_slicings_and_settings_that_exist(name: str) -> None:
     module = script(name)
-    assert module.SEEDS == SCRIPTS[name]
+    assert SCRIPTS[name] == module.SEEDS
     for task in module.PLAN:
         assert set(task.models) <= set(MODELS)
         assert task.protocol in PROTOCOLS
@@ -172,6 +173,18 @@ def test_a_fit_that_fails_is_told_and_the_others_go_on(
     assert {row["model"] for row in read_results(tmp_path / "table2.csv")} == {"top"}
 
 
+def test_run_all_runs_every_script_and_leaves_the_page_alone_when_results_go_elsewhere(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in SCRIPTS:
+        monkeypatch.setattr(script(name), "PLAN", (script(name).Task(("top",)),))
+    monkeypatch.setattr(script("render"), "main", None)
+    other = write_small(tmp_path / "other", centres=False)
+    assert script("run_all").main([f"city={city}", f"geolife={other}", "--results", str(tmp_path)]) == 0
+    found = {name: {row["dataset"] for row in read_results(tmp_path / f"{name}.csv")} for name in SCRIPTS}
+    assert found == {"table2": {"city", "geolife"}, "table3": {"city", "geolife"}, "figure5": {"geolife"}}
+
+
 @pytest.mark.parametrize("wrong", [["town=x"], ["city="], ["city"], [], ["city=x", "--jobs", "0"]])
 def test_wrong_usage_ends_with_status_2(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -251,7 +264,7 @@ def test_the_parts_of_figure_5_go_through_the_usual_shape(tmp_path: Path) -> Non
     add_results(tmp_path / "figure5.csv", rows)
     width, grid = (tables.figure5(tmp_path, "geolife", part).splitlines() for part in ("width", "grid"))
     assert [line.split()[1] for line in width[2:7]] == ["16", "32", "64", "128", "256"]
-    assert width[-1].endswith("Heads 8, layers 2.")
+    assert width[-1].endswith(f"Heads {ATTNMOVE.heads}, layers {ATTNMOVE.layers}.")
     assert len(grid) == 2 + 12 + 2
     assert grid[2].startswith("| 1 | 1 | **0.2500** |")
 

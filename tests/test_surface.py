@@ -17,15 +17,19 @@ ROOT = Path(__file__).parents[1]
 PUBLIC = {
     "City",
     "Dataset",
+    "MODELS",
     "Preparation",
     "__version__",
+    "compare",
     "evaluate",
+    "load_model",
     "prepare",
     "read_dataset",
     "synthesize",
+    "train_run",
     "write_city",
 }
-COMMANDS = {"bench", "compare", "demo", "evaluate", "info", "models", "prepare", "synth"}
+COMMANDS = {"bench", "compare", "demo", "evaluate", "info", "models", "prepare", "synth", "train"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -9,20 +9,27 @@ from attnmove.version import __version__
 
 if TYPE_CHECKING:
     from attnmove.city import City, synthesize, write_city
+    from attnmove.measure.compare import compare
     from attnmove.measure.table import evaluate
+    from attnmove.models.registry import MODELS
+    from attnmove.models.runs import load_model, train_run
     from attnmove.prep.config import Preparation
     from attnmove.prep.dataset import Dataset, read_dataset
     from attnmove.prep.pipeline import prepare
 
 __all__ = [
+    "MODELS",
     "City",
     "Dataset",
     "Preparation",
     "__version__",
+    "compare",
     "evaluate",
+    "load_model",
     "prepare",
     "read_dataset",
     "synthesize",
+    "train_run",
     "write_city",
 ]
 
@@ -31,10 +38,14 @@ _HOMES = {
     "City": "city",
     "Dataset": "prep.dataset",
     "Preparation": "prep.config",
+    "MODELS": "models.registry",
+    "compare": "measure.compare",
     "evaluate": "measure.table",
+    "load_model": "models.runs",
     "prepare": "prep.pipeline",
     "read_dataset": "prep.dataset",
     "synthesize": "city",
+    "train_run": "models.runs",
     "write_city": "city",
 }
 

@@ -8,6 +8,11 @@ AttnMoveError
 └── RunError         a dataset or run folder cannot be read or written
 """
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class AttnMoveError(Exception):
     """Something attnmove can explain in one sentence; the command line prints it and exits with 1."""
@@ -34,3 +39,13 @@ class MissingExtra(AttnMoveError):  # noqa: N818 - the name states the remedy, n
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {library}, which is not installed: pip install 'attnmove[{extra}]'")
+
+
+def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ConfigError on the first of the names that is not known, with the nearest one that is."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
+            raise ConfigError(f"no {what} {name!r}; {hint}")

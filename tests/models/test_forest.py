@@ -135,8 +135,8 @@ def test_the_forest_learns_to_stay() -> None:
 def test_relative_answers_reach_places_that_were_never_in_training() -> None:
     train, test = walkers(0), walkers(1, fresh=True)
     assert not set(test.truth.tolist()) & set(train.loc.ravel().tolist())
-    relative = probabilities(Forest(SMALL).fit(train), test)
-    absolute = probabilities(Forest(replace(SMALL, relative=False)).fit(train), test)
+    relative = probabilities(Forest(replace(SMALL, relative=True)).fit(train), test)
+    absolute = probabilities(Forest(SMALL).fit(train), test)
     assert (relative.argmax(axis=1) == test.truth).mean() > 0.8
     assert (absolute.argmax(axis=1) == test.truth).mean() == 0
 

@@ -18,8 +18,10 @@ from attnmove.train.config import Training
 N_SLOTS = 48
 N_HIDDEN = 10
 """Hidden slots a day."""
-CPU_BATCHES = (64, 256)
-GPU_BATCHES = (64, 512, 4096)
+BATCHES = {"cpu": (64, 256), "gpu": (64, 512, 4096)}
+"""Days a step that are tried where none are asked for."""
+PRECISIONS = {"cpu": ("fp32",), "gpu": ("fp32", "bf16")}
+"""Likewise: a processor without instructions for bf16 takes minutes for a step."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,16 @@ def measure(
 ) -> list[dict[str, Any]]:
     """One row a (precision, width, batch): user-days a second, operations a second beside the ceiling, peak memory.
 
-    Without `batches` the device's own are tried: larger ones on a GPU.
+    Without `batches` or `precisions` those that suit the device are tried: `BATCHES`, `PRECISIONS`.
     """
     from attnmove.train.loop import accelerator_for
 
     say = progress or (lambda stage: None)
     found = accelerator_for(device).device.type
-    sizes = batches or (CPU_BATCHES if found == "cpu" else GPU_BATCHES)
+    kind = "cpu" if found == "cpu" else "gpu"
     shapes = [
         Shape(width, batch, precision, layers, heads, locations, days, found, seconds)
-        for precision, width, batch in product(precisions, widths, sizes)
+        for precision, width, batch in product(precisions or PRECISIONS[kind], widths, batches or BATCHES[kind])
     ]
     rows = []
     for shape in shapes:

@@ -46,6 +46,7 @@ class Meter:
 
     seconds: float
     """Of steps and of what lies between epochs together."""
+    steps_per_epoch: int
     wait: Callable[[], None]
     """Returns when the device has done what was asked of it."""
     steps: int = 0
@@ -55,7 +56,6 @@ class Meter:
     epochs: int = 0
     """Begun after the warm-up."""
     _seen: int = 0
-    _epoch: float = 0
     _began: float = 0.0
     _from: float = 0.0
     _counted: int = 0
@@ -65,18 +65,16 @@ class Meter:
         if self._seen < _WARM_UP_STEPS:
             return
         if self._seen == _WARM_UP_STEPS:
-            self._epoch = told["epoch"]
             self._began = self._restart()
             return
         self.whole_steps += 1
-        if told["epoch"] != self._epoch:
-            self._epoch = told["epoch"]
+        if self._seen % self.steps_per_epoch == 1:
             self.epochs += 1
             self._restart()
             return
         self._counted += 1
         due = time.perf_counter() - self._began >= self.seconds
-        if due or told["done"] == 1.0:
+        if due or self._seen % self.steps_per_epoch == 0:
             self._settle()
         if due:
             raise Enough
@@ -167,9 +165,9 @@ def measure_once(shape: Shape) -> dict[str, Any]:
         if device.type != "cpu":
             torch.accelerator.synchronize()
 
-    whole = shape.days // shape.batch * shape.batch  # every step is then as large
-    days = made_up_days(whole, shape.locations, device, np.random.default_rng(0))
-    meter = Meter(shape.seconds, wait)
+    steps = shape.days // shape.batch  # whole batches only: every step is then as large
+    days = made_up_days(steps * shape.batch, shape.locations, device, np.random.default_rng(0))
+    meter = Meter(shape.seconds, steps, wait)
     train_until(shape, days, meter)
     peak_mib = _peak_mib(device)  # before anything else is computed
     return {

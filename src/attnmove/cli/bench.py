@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from attnmove.cli.render import AsJson, cell, out, print_json, stages
+from attnmove.cli.render import AsJson, cell, out, print_json, print_table, stages
 from attnmove.cli.root import app
 
 bench_app = typer.Typer(help="How fast, how much memory, how it grows.", no_args_is_help=True)
@@ -37,3 +37,64 @@ def bench_prepare(
     for row in rows:
         table.add_row(*(cell(value) for name, value in row.items() if name != "checksum"))
     out.print(table)
+
+
+@bench_app.command("train")
+def bench_train(
+    widths: Annotated[str, typer.Option(help="Widths of the network, separated by commas.")] = "64,128",
+    layers: Annotated[int, typer.Option(help="Layers of the network.")] = 4,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 8,
+    locations: Annotated[int, typer.Option(help="Number of locations.")] = 8_998,
+    days: Annotated[int, typer.Option(help="User-days an epoch, made up.")] = 65_536,
+    batch: Annotated[
+        str | None, typer.Option(help="User-days a step, separated by commas.", show_default="64,256; GPU 64,512,4096")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    precision: Annotated[
+        str | None, typer.Option(help="fp32, bf16, fp16, separated by commas.", show_default="fp32; GPU fp32,bf16")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long the steps of each shape are timed.")] = 10.0,
+    as_json: AsJson = False,
+) -> None:
+    """User-days a second and peak memory of training AttnMove, beside the matrix products the device can do."""
+    from attnmove.bench.train import measure, parse_numbers
+
+    with stages() as stage:
+        rows = measure(
+            widths=parse_numbers("--widths", widths),
+            batches=parse_numbers("--batch", batch) if batch else (),
+            precisions=precision.split(",") if precision else (),
+            layers=layers,
+            heads=heads,
+            locations=locations,
+            days=days,
+            device=device,
+            seconds=seconds,
+            progress=stage,
+        )
+    if as_json:
+        print_json(rows)
+        return
+    title = f"{rows[0]['device_name']}, {layers} layers, {heads} heads, {locations:,} locations"
+    table = Table(*_TRAIN_COLUMNS, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(cell(value) for value in _train_cells(row)))
+    print_table(table)
+
+
+_TRAIN_COLUMNS = (
+    "precision", "width", "days a step", "threads", "days/s", "days/s with drawing", "GFLOP a step", "TFLOP/s",
+    "ceiling TFLOP/s", "% of ceiling", "MiB",
+)  # fmt: skip
+
+
+def _train_cells(row: dict[str, Any]) -> list[Any]:
+    """A row as the table shows it, in the order of its columns."""
+    return [
+        *(row[name] for name in ("precision", "width", "batch", "threads", "days_per_second", "whole_days_per_second")),
+        row["flop_per_step"] / 1e9,
+        row["flop_per_second"] / 1e12,
+        row["ceiling_flop_per_second"] / 1e12,
+        row["share_of_ceiling"] * 100,
+        row["peak_mib"],
+    ]

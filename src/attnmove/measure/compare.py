@@ -13,9 +13,9 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
-from attnmove.errors import ConfigError, DataError, MissingExtra, RunError
+from attnmove.errors import ConfigError, DataError, MissingExtra, RunError, check_names
 from attnmove.measure.record import JOB, RESULTS, add_results, make_room, read_results, record, sorted_results
-from attnmove.measure.slices import SLICES, check_names
+from attnmove.measure.slices import SLICES
 from attnmove.measure.table import ALL, Row, evaluate
 from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS, make_model

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnmove.errors import DataError
+from attnmove.errors import DataError, check_names
 from attnmove.measure.compare import Progress, device_of, fit_model, hash_of
-from attnmove.measure.slices import SLICES, check_names
+from attnmove.measure.slices import SLICES
 from attnmove.measure.table import Row, evaluate
 from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from attnmove.errors import ConfigError
+from attnmove.errors import check_names
 from attnmove.nouns import MISSING, Cases, Int64, Text
 
 _HOURS_PER_DAY = 24
@@ -87,16 +86,6 @@ def in_order(labels: Iterable[str]) -> list[str]:
         return (float(number.group()) if number else float("inf"), label)
 
     return sorted(labels, key=key)
-
-
-def check_names(what: str, names: Iterable[str], known: Iterable[str] | Mapping[str, object]) -> None:
-    """Raise ConfigError on the first name that is not known, with the nearest one that is."""
-    known = list(known)
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-            raise ConfigError(f"no {what} {name!r}; {hint}")
 
 
 def _labels(names: list[str], code: Int64) -> Text:

@@ -36,7 +36,7 @@ class ForestConfig:
     """Share of the features tried at a split; above 0, at most 1."""
     redraws: int = 15
     """Further draws of each training day, at random and of as many slots, anew for every few trees; 0 or more."""
-    relative: bool = True
+    relative: bool = False
     """Whether a tree may also answer "the place of the nearer (or the other) visible slot", not a location only."""
     popularity: float = 0.1
     """Share of everyone's habits mixed into the answer, so that no location is impossible; above 0, at most 1."""
@@ -54,8 +54,8 @@ class Forest:
     Notes
     -----
     The paper names the features, not their encoding. A place is three numbers here, its centre in kilometres and its
-    rank in popularity (the rank alone where centres are not known), and an answer may be relative: a tree cannot
-    otherwise say "where the user was half an hour before" but place by place.
+    rank in popularity (the rank alone where centres are not known). With `relative`, which the paper does not have, an
+    answer may be relative: a tree cannot otherwise say "where the user was half an hour before" but place by place.
     """
 
     def __init__(self, config: ForestConfig | None = None, *, seed: int = 0) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from attnmove.errors import ConfigError
+from attnmove.errors import check_names
 from attnmove.models.contract import Recoverer
 from attnmove.models.forest import Forest, ForestConfig
 from attnmove.models.networks import NETWORKS, build
@@ -44,6 +43,9 @@ MODELS: dict[str, Entry] = {
     "nearest": Entry("the place of the nearest visible slot of the day", _rule(Nearest)),
     "vote": Entry("visible slots vote, nearer ones louder, with habits and history", _rule(Vote), (VoteConfig(),)),
     "rf": Entry("a random forest over the places and times around the target", _forest, (ForestConfig(),), "forest"),
+    "rf-copy": Entry(
+        "the same forest, which may also answer with a place it sees", _forest, (ForestConfig(relative=True),), "forest"
+    ),
 }
 
 
@@ -55,9 +57,6 @@ MODELS |= {
 
 def make_model(name: str, *, settings: Settings | None = None, seed: int = 0, device: str = "auto") -> Recoverer:
     """An untrained model. Raises ConfigError on a name or setting there is not."""
-    if name not in MODELS:
-        near = difflib.get_close_matches(name, MODELS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(MODELS)}"
-        raise ConfigError(f"no model {name!r}; {hint}")
+    check_names("model", [name], MODELS)
     entry = MODELS[name]
     return entry.build(*configure(entry.defaults, settings or {}), seed=seed, device=device)

@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from attnmove.errors import ConfigError, DataError, RunError
+from attnmove.errors import ConfigError, DataError, RunError, check_names
 from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS, make_model
 from attnmove.models.settings import Settings, configure
@@ -170,6 +170,23 @@ def load_run(folder: Path | str, *, device: str = "auto") -> Run:
         raise RunError(f"{folder}/model.safetensors: cut off, or not a file of weights; train it again") from error
     except (ConfigError, RunError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder}: damaged, its files do not fit together ({error}); train it again") from error
+
+
+def load_model(
+    name_or_run: str | Path, *, settings: Settings | None = None, seed: int = 0, device: str = "auto"
+) -> Recoverer:
+    """A new model by its name, ready to `fit`; or, from the folder of a run, one that has learnt.
+
+    >>> load_model("vote", settings={"decay_slots": 2.0}).config.decay_slots
+    2.0
+    """
+    if str(name_or_run) in MODELS:
+        return make_model(str(name_or_run), settings=settings, seed=seed, device=device)
+    if not Path(name_or_run).is_dir():
+        check_names("model or run", [str(name_or_run)], MODELS)
+    if settings:
+        raise ConfigError("a run has its settings already; give none, or train a new one")
+    return load_run(name_or_run, device=device).model
 
 
 def _check_out(out: Path, *, resume: bool) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from attnmove.errors import ConfigError
+from attnmove.errors import ConfigError, check_names
 
 Settings = Mapping[str, object]
 """Values of fields by name, as text or in their own type."""
@@ -21,11 +20,7 @@ def configure(defaults: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
     Raises ConfigError on a name nobody has, with the nearest one that somebody has, and on a value of another type.
     """
     names = [field.name for config in defaults for field in fields(config)]
-    unknown = [name for name in settings if name not in names]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
-        raise ConfigError(f"no setting {unknown[0]!r}; {hint}")
+    check_names("setting", settings, names)
     out = []
     for config in defaults:
         kinds = get_type_hints(type(config))

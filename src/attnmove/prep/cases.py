@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnmove.errors import ConfigError
+from attnmove.errors import check_names
 from attnmove.nouns import MISSING, Bool, Cases, Int32, Int64
 from attnmove.prep.history import kept_secret, strict_history
 
@@ -20,8 +19,8 @@ PROTOCOLS = ("paper", "strict")
 
 def cases_of(dataset: Dataset, split: str, *, protocol: str = "paper") -> Cases:
     """The cases of one split (train, valid or test), a row for each day and draw."""
-    _one_of("protocol", protocol, PROTOCOLS)
-    _one_of("split", split, ("train", "valid", "test"))
+    check_names("protocol", [protocol], PROTOCOLS)
+    check_names("split", [split], ("train", "valid", "test"))
     days, targets = dataset.days, dataset.targets
     at = targets.rows_in(days)
     mine = np.flatnonzero(days.split[at] == split)
@@ -59,10 +58,3 @@ def _strict_past(dataset: Dataset, rows: Int64) -> tuple[Int32, Int64]:
     shown = [np.where(kept_secret(days, targets, draw), np.int32(MISSING), days.loc) for draw in draws.tolist()]
     past = np.concatenate(shown) if shown else days.loc
     return past, np.searchsorted(draws, targets.draw[rows]) * len(days)
-
-
-def _one_of(what: str, found: str, known: tuple[str, ...]) -> None:
-    if found not in known:
-        near = difflib.get_close_matches(found, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"{what}: expected one of {', '.join(known)}, found {found!r}{hint}")
