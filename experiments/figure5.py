@@ -15,7 +15,8 @@ LAYERS = (1, 2, 4)
 # All three are named in every setting, so that a row says what it is whatever the defaults become.
 SHAPES = dict.fromkeys(
     [(width, ATTNMOVE.heads, ATTNMOVE.layers) for width in WIDTHS]
-    + [(ATTNMOVE.width, heads, layers) for heads in HEADS for layers in LAYERS]
+    + [(ATTNMOVE.width, heads, ATTNMOVE.layers) for heads in HEADS]
+    + [(ATTNMOVE.width, ATTNMOVE.heads, layers) for layers in LAYERS]
 )
 PLAN = tuple(
     Task(("attnmove",), settings={"width": width, "heads": heads, "layers": layers}) for width, heads, layers in SHAPES

@@ -52,6 +52,8 @@ class Asked:
     device: str
     results: Path
     """The folder of the results of record."""
+    only: tuple[str, ...] = ()
+    """Models to fit now; none: all."""
 
 
 def parse(argv: Sequence[str] | None, about: str | None, *, seeds: int, names: Sequence[str] = DATASETS) -> Asked:
@@ -62,6 +64,7 @@ def parse(argv: Sequence[str] | None, about: str | None, *, seeds: int, names: S
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time, each in a process of its own")
     parser.add_argument("--device", default="auto", help="where networks compute: auto, cpu, cuda")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder that is written to")
+    parser.add_argument("--only", default="", help="fit these models now, separated by commas; the others another time")
     given = parser.parse_args(argv)
     datasets = {}
     for text in given.datasets:
@@ -71,7 +74,8 @@ def parse(argv: Sequence[str] | None, about: str | None, *, seeds: int, names: S
         datasets[name] = Path(folder)
     if given.jobs < 1 or given.seeds < 1:
         parser.error("--seeds and --jobs must be 1 or more")
-    return Asked(datasets, given.seeds, given.jobs, given.device, given.results)
+    only = tuple(name for name in given.only.split(",") if name)
+    return Asked(datasets, given.seeds, given.jobs, given.device, given.results, only)
 
 
 def jobs_of(plan: Sequence[Task], asked: Asked) -> list[Job]:
@@ -94,6 +98,7 @@ def jobs_of(plan: Sequence[Task], asked: Asked) -> list[Job]:
             )
             for task in plan
             for model in task.models
+            if not asked.only or model in asked.only
             for seed in ([0] if MODELS[model].kind == "rule" else range(asked.seeds))
         ]
     return out

@@ -131,7 +131,7 @@ def slow_forward(net: AttnMove, visible: list[int], history: list[int]) -> Vecto
         for layer in net.historical:
             past = slow_block(layer, past, past, past, attendable(history))
         fused = slow_block(net.inter, current, past, past, attendable(history))
-    final = slow_block(net.generation, fused, raw, fused, attendable(visible))
+    final = slow_block(net.generation, fused, raw, raw, attendable(visible))
     rows = net.places.table.tolist()[:-1]
     return [[sum(a * b for a, b in zip(x, e, strict=True)) for e in rows] for x in final]
 
@@ -198,7 +198,7 @@ def test_a_target_reads_its_own_day_at_its_own_slot() -> None:
 
 def test_attention_weights_are_those_the_attention_uses() -> None:
     torch.manual_seed(3)
-    attention = Attention(8, 2, dropout=0.0, attend=True)
+    attention = Attention(8, 2, attend=True)
     x = torch.randn(1, N_SLOTS, 8)
     allowed = torch.tensor([[True, False, True, True, False, True]])
     alpha = attention.weights(x, x, allowed)  # (1, A, T, T)

@@ -21,7 +21,7 @@ N_HIDDEN = 10
 BATCHES = {"cpu": (64, 256), "gpu": (64, 512, 4096)}
 """Days a step that are tried where none are asked for."""
 PRECISIONS = {"cpu": ("fp32",), "gpu": ("fp32", "bf16")}
-"""Likewise: a processor without instructions for bf16 takes minutes for a step."""
+"""Likewise: a processor without instructions for bf16 is several times slower in it than in fp32."""
 
 
 @dataclass(frozen=True)

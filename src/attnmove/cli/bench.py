@@ -83,8 +83,8 @@ def bench_train(
 
 
 _TRAIN_COLUMNS = (
-    "precision", "width", "days a step", "threads", "days/s", "days/s with drawing", "GFLOP a step", "TFLOP/s",
-    "ceiling TFLOP/s", "% of ceiling", "MiB",
+    "precision", "width", "days a step", "threads", "days/s", "days/s with drawing", "GFLOP a step", "GFLOP/s",
+    "ceiling GFLOP/s", "% of ceiling", "MiB",
 )  # fmt: skip
 
 
@@ -93,8 +93,8 @@ def _train_cells(row: dict[str, Any]) -> list[Any]:
     return [
         *(row[name] for name in ("precision", "width", "batch", "threads", "days_per_second", "whole_days_per_second")),
         row["flop_per_step"] / 1e9,
-        row["flop_per_second"] / 1e12,
-        row["ceiling_flop_per_second"] / 1e12,
+        row["flop_per_second"] / 1e9,
+        row["ceiling_flop_per_second"] / 1e9,
         row["share_of_ceiling"] * 100,
         row["peak_mib"],
     ]

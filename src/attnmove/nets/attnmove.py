@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from attnmove.nets.batch import Batch
 from attnmove.nets.config import AttnMoveConfig
-from attnmove.nets.layers import BLOCK_OF, Network, Places, slot_code
+from attnmove.nets.layers import BLOCK_OF, Dropout, Network, Places, slot_code
 from attnmove.nouns import MISSING
 
 
@@ -18,7 +19,7 @@ class AttnMove(Network):
         self.config = config
         self.places = Places(n_locations, config.width)
         self.register_buffer("code", slot_code(n_slots, config.width), persistent=False)  # e_t (T, D)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
 
         def block(attend: bool) -> nn.Module:
             return BLOCK_OF[config.blocks](config.width, config.heads, dropout=config.dropout, attend=attend)
@@ -39,19 +40,26 @@ class AttnMove(Network):
         current = self._process(self.current, embedded, allowed)  # (B, T, D) e-bar^n
         fused = current
         if self.config.use_history:
-            history = self.embed(batch.history)  # (B, T, D) e^p
-            known = self._attendable(batch.history)
+            row = self._withheld(batch.history)
+            history = self.embed(row)  # (B, T, D) e^p
+            known = self._attendable(row)
             history = self._process(self.historical, history, known)  # (B, T, D) e-bar^p
             fused = self.inter(current, history, history, known)  # (B, T, D) e-check^n, Eqs. 9–13
         # Location generation: queries from the fused day, keys from the raw one. The paper says both that the values
-        # are the fused day ("a combination of e-check") and that they follow Eq. 11, which makes them the keys' own.
-        # The fused day it is, as the sentence says; validation sees no difference between the two.
-        final = self.generation(fused, embedded, fused, allowed)  # (B, T, D) e-hat^n
+        # are the fused day ("a combination of e-check") and that they follow Eq. 11, which makes them those of the
+        # keys. Eq. 11 it is: validation is as good or a little better, and a target can point at a visible place.
+        final = self.generation(fused, embedded, embedded, allowed)  # (B, T, D) e-hat^n
         return self.places.logits(self.norm(final[batch.row, batch.slot]))
 
     def embed(self, loc: Tensor) -> Tensor:
         """(B, T, D) Eq. 2: location plus slot."""
         return self.drop(self.places(loc) + self.code)  # type: ignore[no-any-return]
+
+    def _withheld(self, history: Tensor) -> Tensor:
+        share = self.config.history_dropout
+        if not self.training or share == 0:
+            return history
+        return history.masked_fill(torch.rand(history.shape, device=history.device) < share, MISSING)
 
     def _process(self, layers: nn.ModuleList, x: Tensor, allowed: Tensor | None) -> Tensor:
         for layer in layers:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from attnmove.nets.batch import Batch
 from attnmove.nets.config import BiSTDDPConfig
 from attnmove.nets.deepmove import Users
-from attnmove.nets.layers import Network, Places
+from attnmove.nets.layers import Dropout, Network, Places
 from attnmove.nouns import MISSING
 
 
@@ -31,7 +31,7 @@ class BiSTDDP(Network):
             nn.Linear(config.width, config.hidden) for _ in range(4)
         )
         self.answer = nn.Linear(config.hidden, n_locations)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         # How much a kilometre (log) from the place before and after counts, by the time since and until it.
         self.pull = nn.Linear(1, 2, bias=False)
         self.strength = nn.Parameter(torch.full((2,), -1.0))

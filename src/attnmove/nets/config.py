@@ -25,6 +25,8 @@ class AttnMoveConfig:
     """relu: ReLU(attention + W x), as the paper writes; prenorm: residual, layer norm, feed-forward, as its code."""
     attend_missing: bool = False
     """Whether missing slots may be attended, as in the paper's code, or only visible ones."""
+    history_dropout: float = 0.3
+    """Share of the history row's slots blanked while training; 0 to below 1."""
     use_history: bool = True
     """False: AttnMove-H, without history processor and inter-trajectory attention."""
     historical_attention: bool = True
@@ -41,8 +43,9 @@ class AttnMoveConfig:
             raise ConfigError(f"attnmove: width {self.width} must be even and divisible by heads {self.heads}")
         if self.layers < 1:
             raise ConfigError(f"attnmove: layers must be 1 or more, found {self.layers}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"attnmove: dropout must be from 0 to below 1, found {self.dropout}")
+        for name in ("dropout", "history_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"attnmove: {name} must be from 0 to below 1, found {getattr(self, name)}")
         if self.blocks not in BLOCKS:
             raise ConfigError(f"attnmove: blocks must be {' or '.join(BLOCKS)}, found {self.blocks!r}")
 

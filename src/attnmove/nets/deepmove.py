@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attnmove.nets.batch import Batch
 from attnmove.nets.config import DeepMoveConfig
-from attnmove.nets.layers import Network, Places, slot_code
+from attnmove.nets.layers import Dropout, Network, Places, slot_code
 from attnmove.nets.recurrent import Lstm
 from attnmove.nouns import MISSING
 
@@ -22,7 +22,7 @@ class DeepMove(Network):
         self.config, self.past_days = config, config.past_days
         self.places = Places(n_locations, config.width)
         self.register_buffer("code", slot_code(n_slots, config.width), persistent=False)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         self.lstm = Lstm(config.width, config.hidden, batch_first=True)
         self.remember = nn.Linear(config.width, config.hidden)
         self.users = Users(n_users, config.user_width, stranger=config.stranger)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from attnmove.nets.batch import Batch
 from attnmove.nets.config import RecurrentConfig
-from attnmove.nets.layers import Network, Places, slot_code
+from attnmove.nets.layers import Dropout, Network, Places, slot_code
 
 
 class Lstm(nn.LSTM):
@@ -27,7 +27,7 @@ class Recurrent(Network):
         super().__init__()
         self.places = Places(n_locations, config.width)
         self.register_buffer("code", slot_code(n_slots, config.width), persistent=False)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         self.lstm = Lstm(
             config.width,
             config.hidden,

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnmove.errors import ConfigError, RunError
 from attnmove.nets.batch import CaseTensors, plan_of
@@ -151,7 +151,7 @@ class _Loop:
         row = {"epoch": number, "loss": loss, "lr": self._lr(self.progress.step)}
         metric = float(number)  # without validation the last epoch is the best there is
         if self.valid is not None:
-            measured = validate(self.model, self.valid, self.accelerator)
+            measured = validate(self.net, self.valid, self.accelerator)
             row |= {f"valid_{name}": value for name, value in measured.items()}
             metric = measured[self.how.choose] * (-1 if self.how.choose == "nll" else 1)
         row["seconds"] = round(time.perf_counter() - begun, 3)
@@ -167,7 +167,7 @@ class _Loop:
         hidden = redraw(self.train, rng) if how.masks == "redrawn" else self.train.hidden
         shared = how.batch_days * accelerator.num_processes
         plan = plan_of(data, hidden, self._order(rng, shared))
-        total = torch.zeros(2, device=accelerator.device)
+        total, count = torch.zeros((), device=accelerator.device), 0
         cuts = plan.cuts(shared, of=accelerator.num_processes, part=accelerator.process_index)
         self.model.train()
         for done, (a, b) in enumerate(cuts, start=1):
@@ -175,12 +175,14 @@ class _Loop:
             logits = self.model(batch)
             loss = F.cross_entropy(logits.float(), truth, label_smoothing=how.label_smoothing)
             self._step(loss)
-            total += torch.stack([loss.detach() * len(truth), loss.new_tensor(float(len(truth)))])
+            total += loss.detach() * len(truth)
+            count += len(truth)
             if self.tell:
-                so_far = {"epoch": number - 1 + done / len(cuts), "loss": float(total[0] / total[1])}
+                so_far = {"epoch": number - 1 + done / len(cuts), "loss": float(total) / count}
                 self.tell({**(self.progress.log[-1] if self.progress.log else {}), **so_far})
-        summed, count = accelerator.reduce(total, "sum").tolist()
-        mean = summed / max(1.0, count)
+        both = torch.stack([total, total.new_tensor(float(count))])
+        summed, counted = accelerator.reduce(both, "sum").tolist()
+        mean = summed / max(1.0, counted)
         if not math.isfinite(mean):
             raise RunError(
                 f"the loss is not a finite number in epoch {number}; try a lower lr ({self.how.lr} now), clip, or fp32"
@@ -220,7 +222,7 @@ def _optimizer(net: Network, how: Training) -> torch.optim.AdamW:
     matrices = [p for p in net.parameters() if p.ndim >= 2]
     others = [p for p in net.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": how.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=how.lr, betas=(0.9, 0.98))
+    return torch.optim.AdamW(groups, lr=how.lr, betas=(0.9, 0.98), fused=True)
 
 
 @contextmanager
@@ -241,9 +243,8 @@ def redraw(asked: Asked, rng: np.random.Generator) -> Bool:
 
 
 @torch.no_grad()
-def validate(model: nn.Module, asked: Asked, accelerator: Accelerator) -> dict[str, float]:
+def validate(net: Network, asked: Asked, accelerator: Accelerator) -> dict[str, float]:
     """Recall, MAP and NLL over the hidden slots, summed where the scores are."""
-    net: Network = accelerator.unwrap_model(model)
     net.eval()
     sums = torch.zeros(4, device=accelerator.device, dtype=torch.float32)
     order: Int64 = np.arange(len(asked.data))[accelerator.process_index :: accelerator.num_processes]
