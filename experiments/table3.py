@@ -33,10 +33,11 @@ PLAN = (
             "attnmove-no-current",
             "attnmove-no-inter",
             "attnmove-no-generation",
+            "attnmove-h",
         )
     ),
 )
-SEEDS = 5
+SEEDS = 3
 METRICS = ("recall", "map", "distance_m")
 FIT = ("dataset", "dataset_hash", "model", "seed")
 USERS = (*FIT, "user", "n", *METRICS)

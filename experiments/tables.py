@@ -21,7 +21,7 @@ METRICS = ("recall", "map", "distance_m")
 HEADS = {"recall": "recall", "map": "MAP", "distance_m": "distance m"}
 TABLE2 = (
     *("top", "history", "linear", "rf", "lstm", "bilstm", "deepmove", "bi-stddp", "attnmove-h", "attnmove"),
-    *("attnmove-relu", "attnmove-missing", "nearest", "vote"),
+    *("attnmove-relu", "attnmove-missing", "rf-copy", "nearest", "vote"),
 )
 TABLE3 = {
     "attnmove": "nothing",
@@ -29,6 +29,7 @@ TABLE3 = {
     "attnmove-no-current": "current intra-trajectory attention",
     "attnmove-no-inter": "inter-trajectory attention",
     "attnmove-no-generation": "location generation attention",
+    "attnmove-h": "all history (AttnMove-H)",
 }
 TABLE4 = ("bi-stddp", "attnmove", "nearest", "vote")
 FIGURE4 = ("bilstm", "bi-stddp", "attnmove", "nearest", "vote")

@@ -23,7 +23,7 @@ from measure.datasets import write_small
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-SCRIPTS = {"table2": 3, "table3": 5, "figure5": 3}
+SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3}
 """The scripts that fit, and their seeds."""
 
 
@@ -81,12 +81,13 @@ def test_every_model_of_the_page_is_fitted_under_both_protocols() -> None:
     assert set(tables.TABLE3) == set(table3.PLAN[0].models)
 
 
-def test_figure_5_sweeps_width_alone_and_heads_with_layers() -> None:
+def test_figure_5_sweeps_width_heads_and_layers_one_at_a_time() -> None:
     figure5 = script("figure5")
     shapes = [tuple(task.settings.values()) for task in figure5.PLAN]
-    assert len(shapes) == len(set(shapes)) == 16
+    assert len(shapes) == len(set(shapes)) == 10
     assert {width for width, _, _ in shapes} == {16, 32, 64, 128, 256}
-    assert {(heads, layers) for _, heads, layers in shapes} == {(h, n) for h in (1, 2, 4, 8) for n in (1, 2, 4)}
+    assert {heads for _, heads, _ in shapes} == {1, 2, 4, 8}
+    assert {layers for _, _, layers in shapes} == {1, 2, 4}
 
 
 @pytest.mark.parametrize(
@@ -265,8 +266,8 @@ def test_the_parts_of_figure_5_go_through_the_usual_shape(tmp_path: Path) -> Non
     width, grid = (tables.figure5(tmp_path, "geolife", part).splitlines() for part in ("width", "grid"))
     assert [line.split()[1] for line in width[2:7]] == ["16", "32", "64", "128", "256"]
     assert width[-1].endswith(f"Heads {ATTNMOVE.heads}, layers {ATTNMOVE.layers}.")
-    assert len(grid) == 2 + 12 + 2
-    assert grid[2].startswith("| 1 | 1 | **0.2500** |")
+    assert len(grid) == 2 + 6 + 2
+    assert grid[2].startswith("| 1 | 2 | **0.2500** |")
 
 
 def test_a_page_that_is_not_what_the_results_say_is_found_and_mended(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ OWNERS = {
     "h3ronpy": {"space"},
     "osmium": {"space"},
     "pandas": {"bench"},
-    "torch": {"nets", "train", "models"},
+    "torch": {"bench", "nets", "train", "models"},
     "fastapi": {"serve"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -21,7 +21,7 @@ By = Annotated[
     str | None,
     typer.Option(help="Also measure slice by slice: missing_rate, hour, places, gap; several separated by commas."),
 ]
-Device = Annotated[str, typer.Option(help="Where networks compute: auto, cpu, cuda.")]
+Device = Annotated[str, typer.Option(help="Where networks compute: auto, cpu, cuda, mps.")]
 
 
 @app.command()
@@ -80,7 +80,9 @@ def train(
             resume=resume,
             tell=tell,
         )
-    show({"model": made.name, **made.metrics, "wrote": str(run)}, as_json=as_json, title=f"Wrote {run}")
+    facts = {"model": made.name, **made.metrics, "wrote": str(run)}
+    shown = {key: f"{value:.4f}" if key.startswith("valid_") else value for key, value in facts.items()}
+    show(facts if as_json else shown, as_json=as_json, title=f"Wrote {run}")
     if made.metrics["interrupted"]:
         err.print(f"{escape(str(run))} holds the best of {made.metrics['epochs']} epochs; --resume goes on")
         raise typer.Exit(130)
