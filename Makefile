@@ -13,8 +13,8 @@ test: $(STAMP)  ## every test; those that need ../shared or Java say so and skip
 	$(BIN)/python -m pytest
 
 check: $(STAMP)  ## format, lint, types, layers
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests experiments benchmarks
+	$(BIN)/ruff check src tests experiments benchmarks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_surface.py
 
@@ -27,8 +27,8 @@ test-lowest:  ## every test on the oldest versions pyproject.toml admits
 	$(VENV)-lowest/bin/python -m pytest
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests experiments benchmarks
+	$(BIN)/ruff check --fix src tests experiments benchmarks
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest demo

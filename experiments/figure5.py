@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from records import Task, bring_up_to_date, parse, run
-
 from attnmove.models.networks import ATTNMOVE
+from records import Task, bring_up_to_date, parse, run
 
 WIDTHS = (16, 32, 64, 128, 256)
 HEADS = (1, 2, 4, 8)

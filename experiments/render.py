@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import tables
-from records import DATASETS, RESULTS, run, tell
-
 from attnmove.errors import RunError
 from attnmove.measure.record import write_whole
+from records import DATASETS, RESULTS, run, tell
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 _BLOCK = re.compile(r"<!-- (?!end)(\S+) -->\n.*?<!-- end -->", flags=re.S)

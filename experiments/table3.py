@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from records import Asked, Task, finish, jobs_of, parse, run, tell
 
 from attnmove.measure.compare import Job, fit_model, provenance
 from attnmove.measure.intervals import intervals_of_sums
@@ -23,6 +22,7 @@ from attnmove.measure.record import add_results, make_room, read_results, record
 from attnmove.measure.table import Row, measure
 from attnmove.nouns import Float64
 from attnmove.prep.dataset import read_dataset
+from records import Asked, Task, finish, jobs_of, parse, run, tell
 
 FULL = "attnmove"
 PLAN = (

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from attnmove.measure.table import evaluate
+from attnmove.models.runs import load_model
 from attnmove.nouns import MISSING
 from attnmove.prep.dataset import Dataset, read_dataset
 from attnmove.prep.pipeline import prepare
@@ -193,3 +195,29 @@ def test_our_split_has_the_sizes_of_the_released_one_for_most_users() -> None:
     ours = split_days(days.first_of_user, first_days=0)
     agreeing = [user for user in np.unique(days.user) if (ours == days.split)[days.user == user].all()]
     assert len(agreeing) == 34
+
+
+RULES = {
+    # recall within, MAP at least, metres within
+    "top": ((0.27565, 0.27575), 0.0, (0.98 * 5316, 1.02 * 5316)),
+    "history": ((0.25045, 0.25055), 0.0, (0, 1e9)),
+    "linear": ((0.3416, 0.3616), 0.0, (0.98 * 2381, 1.02 * 2381)),
+    "nearest": ((0.42115, 0.42125), 0.5, (2450, 2550)),
+    "vote": ((0.4549, 1.0), 0.5301, (0, 2600)),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_rules_give_the_known_numbers_on_released_geolife(released: Dataset, name: str) -> None:
+    (row,) = evaluate(load_model(name).fit(released.train, released.valid), released.test)
+    recall, least_map, metres = RULES[name]
+    assert row["n"] == 5760
+    assert recall[0] <= row["recall"] <= recall[1]
+    assert row["map"] >= least_map
+    assert metres[0] <= row["distance_m"] <= metres[1]
+
+
+def test_a_network_learns_on_released_geolife_in_two_epochs(released: Dataset) -> None:
+    model = load_model("bi-stddp", settings={"epochs": 2, "width": 32, "hidden": 64}, device="cpu")
+    (row,) = evaluate(model.fit(released.train, released.valid), released.test)
+    assert row["recall"] > 0.35

@@ -161,7 +161,8 @@ class Neural:
         digest.update(type(self.config).__name__.encode())
         for cases in (train, valid):
             if cases is not None:
-                for array in (cases.loc, cases.hidden, cases.history, cases.past, cases.first, cases.end):
+                arrays = (cases.loc, cases.hidden, cases.history, cases.past, cases.first, cases.end)
+                for array in (*arrays, user_keys(cases.user), cases.locations.centres):
                     digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 

@@ -56,7 +56,7 @@ class BiSTDDP(Network):
         return logits + self._far(place_after, after - slot, 1)
 
     def _far(self, place: Tensor, slots: Tensor, side: int) -> Tensor:
-        """(M, L) strength times tanh(w / time) times the logarithm of the distance; nothing where it is not known."""
+        """(M, L) strength x tanh(w x time + 1) x logarithm of the distance; nothing where it is not known."""
         here = self.position[place.clamp(min=0)]  # (M, 3)
         # Not by way of a matrix product: squares of thousands of kilometres leave no digits for a kilometre.
         exact = "donot_use_mm_for_euclid_dist"

@@ -33,7 +33,7 @@ class Training:
     decay: str = "cosine"
     """cosine: falls to nothing at the last epoch; none: stays."""
     weight_decay: float = 0.01
-    """Of AdamW, on matrices only; 0 or more."""
+    """Of AdamW, on matrices and embeddings, not on biases and norms; 0 or more."""
     label_smoothing: float = 0.1
     """Share of the truth given to all locations alike; 0 to below 1."""
     clip: float = 1.0
