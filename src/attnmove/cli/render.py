@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -30,37 +30,43 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines in
 
 
 @contextmanager
+def _task(*columns: Any, total: float | None) -> Iterator[Callable[..., None]]:
+    """A display of one task on standard error, gone when done; takes what `Progress.update` takes.
+
+    Where nobody looks nothing is shown.
+    """
+    if not err.is_terminal:
+        yield lambda **_: None
+        return
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("starting", total=total)
+        yield lambda **now: progress.update(task, **now)
+
+
+@contextmanager
 def stages() -> Iterator[Any]:
-    """A spinner that says what is being done; silent where nobody looks."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("starting", total=None)
-        yield lambda stage: progress.update(task, description=stage)
+    """A spinner that says what is being done."""
+    with _task(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), total=None) as update:
+        yield lambda stage: update(description=stage)
 
 
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Any]:
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+    with _task(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), total=total) as update:
+        yield lambda done, of: update(completed=done, total=of)
 
 
 @contextmanager
 def steps(total: int | None) -> Iterator[Any]:
     """A bar that says which of several things is being done, or was done last."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("starting", total=total)
-        yield lambda what, done, of: progress.update(task, description=escape(what), completed=done, total=of)
+    with _task(*columns, total=total) as update:
+        yield lambda what, done, of: update(description=escape(what), completed=done, total=of)
 
 
 @contextmanager
 def training(epochs: int) -> Iterator[Any]:
     """A bar of epochs with the loss, what validation says, and the time left; None where nobody looks."""
-    if not err.is_terminal:
-        yield None
-        return
     columns = (
         TextColumn("epoch"),
         BarColumn(),
@@ -70,16 +76,15 @@ def training(epochs: int) -> Iterator[Any]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task("", total=epochs)
+    with _task(*columns, total=epochs) as update:
 
         def tell(now: dict[str, float]) -> None:
             text = f"loss {now['loss']:.3f}"
             if "valid_recall" in now:
                 text += f"  valid recall {now['valid_recall']:.3f}, MAP {now['valid_map']:.3f}"
-            progress.update(task, completed=now["epoch"], description=text)
+            update(completed=now["epoch"], description=text)
 
-        yield tell
+        yield tell if err.is_terminal else None
 
 
 def print_table(table: Table) -> None:

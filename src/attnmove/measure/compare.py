@@ -18,7 +18,7 @@ from attnmove.measure.record import JOB, RESULTS, add_results, make_room, read_r
 from attnmove.measure.slices import SLICES
 from attnmove.measure.table import ALL, Row, evaluate
 from attnmove.models.contract import Recoverer
-from attnmove.models.registry import MODELS, make_model
+from attnmove.models.registry import MODELS, TABLE2, make_model
 from attnmove.models.settings import Settings, configure
 from attnmove.prep.cases import PROTOCOLS
 from attnmove.prep.dataset import Dataset, content_hash, read_dataset
@@ -77,7 +77,7 @@ class _Answer:
 
 def compare(
     folder: Path | str,
-    models: Sequence[str] = tuple(MODELS),
+    models: Sequence[str] = TABLE2,
     *,
     seeds: Sequence[int] = (0, 1, 2),
     protocol: str = "paper",

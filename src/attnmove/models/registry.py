@@ -55,6 +55,13 @@ MODELS |= {
 }
 
 
+TABLE2 = (
+    *("top", "history", "linear", "rf", "lstm", "bilstm", "deepmove", "bi-stddp", "attnmove-h", "attnmove"),
+    *("nearest", "vote"),
+)
+"""The models of the paper's Table 2, and the two rules that stand beside them."""
+
+
 def make_model(name: str, *, settings: Settings | None = None, seed: int = 0, device: str = "auto") -> Recoverer:
     """An untrained model. Raises ConfigError on a name or setting there is not."""
     check_names("model", [name], MODELS)
