@@ -13,7 +13,7 @@ from torch import Tensor
 from attnmove.errors import ConfigError, RunError
 from attnmove.models.neural import Neural
 from attnmove.models.registry import make_model
-from attnmove.nets.batch import plan_of, tensors_of
+from attnmove.nets.batch import home_of, plan_of, tensors_of
 from attnmove.nouns import MISSING, Cases
 from attnmove.train.checkpoint import load_checkpoint, save_checkpoint
 from attnmove.train.config import Training
@@ -79,6 +79,15 @@ def test_the_past_of_a_batch_is_the_days_just_before_and_never_another_users() -
     assert (past[4] == MISSING).all()  # the first day of the second user
     assert np.array_equal(past[1], [np.full(7, MISSING), WEEK.loc[0]])
     assert np.array_equal(past[7], WEEK.loc[5:7])
+
+
+def test_a_batch_moves_whole_and_days_live_where_they_fit() -> None:
+    data = on_cpu(WEEK).data
+    batch, _ = plan_of(data, WEEK.hidden, np.arange(8)).cut(data, 0, 8, past_days=1)
+    moved = batch.to(torch.device("meta"))
+    assert {tensor.device.type for tensor in vars(moved).values()} == {"meta"}
+    assert batch.to(torch.device("cpu")).visible is batch.visible
+    assert home_of(WEEK, torch.device("cpu")).type == "cpu"
 
 
 def test_ranks_count_better_ones_and_equals_with_a_lower_number() -> None:

@@ -16,7 +16,7 @@ from attnmove.errors import DataError, RunError
 from attnmove.models.contract import Scores, State, in_chunks, not_fitted
 from attnmove.models.habits import spread, user_keys
 from attnmove.nets.attnmove import AttnMove
-from attnmove.nets.batch import plan_of, tensors_of
+from attnmove.nets.batch import home_of, plan_of, tensors_of
 from attnmove.nets.bistddp import BiSTDDP
 from attnmove.nets.config import AttnMoveConfig, BiSTDDPConfig, DeepMoveConfig, RecurrentConfig
 from attnmove.nets.deepmove import DeepMove
@@ -144,7 +144,8 @@ class Neural:
             return make_network(self.config, sizes)
 
     def _asked(self, cases: Cases, users: Int64, device: torch.device) -> Asked:
-        return Asked(tensors_of(cases, _numbers(cases, users), device), cases.hidden, cases.loc != MISSING)
+        data = tensors_of(cases, _numbers(cases, users), home_of(cases, device))
+        return Asked(data, cases.hidden, cases.loc != MISSING)
 
     @torch.no_grad()
     def _log_prob(self, net: Network, chunk: Cases) -> Float32:

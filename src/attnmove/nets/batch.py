@@ -7,7 +7,7 @@ W earlier days, U users.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -32,6 +32,10 @@ class Batch:
     """(M,) which day of the batch each target is in."""
     slot: Tensor
     """(M,) its slot."""
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on the device; itself where it is there already."""
+        return Batch(**{part.name: getattr(self, part.name).to(device) for part in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,15 @@ class CaseTensors:
         at = self.end[rows][:, None] + back  # (B, W)
         there = at >= self.first[rows][:, None]
         return self.pool[at.clamp(min=0)].masked_fill(~there[..., None], MISSING)
+
+
+def home_of(cases: Cases, device: torch.device) -> torch.device:
+    """Where to keep the cases: on the device if they take less than half of its free memory, else on the host."""
+    if device.type != "cuda":
+        return device
+    size = sum(array.nbytes for array in (cases.loc, cases.history, cases.past, cases.first, cases.end))
+    free, _ = torch.cuda.mem_get_info(device)
+    return device if 2 * size < free else torch.device("cpu")
 
 
 def tensors_of(cases: Cases, user: Int64, device: torch.device) -> CaseTensors:

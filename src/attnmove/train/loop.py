@@ -29,7 +29,7 @@ _SCORED_AT_ONCE = 1 << 24
 
 @dataclass(frozen=True)
 class Asked:
-    """Cases on the device, and what is hidden of them."""
+    """Cases as tensors, on the device where they fit it, and what is hidden of them."""
 
     data: CaseTensors
     hidden: Bool
@@ -172,6 +172,7 @@ class _Loop:
         self.model.train()
         for done, (a, b) in enumerate(cuts, start=1):
             batch, truth = plan.cut(data, a, b, past_days=self.net.past_days)
+            batch, truth = batch.to(accelerator.device), truth.to(accelerator.device)
             logits = self.model(batch)
             loss = F.cross_entropy(logits.float(), truth, label_smoothing=how.label_smoothing)
             self._step(loss)
@@ -252,7 +253,8 @@ def validate(net: Network, asked: Asked, accelerator: Accelerator) -> dict[str, 
     size = max(1, _SCORED_AT_ONCE // max(1, net.places.n_locations * max(1, int(asked.hidden.sum(axis=1).max()))))
     for a, b in plan.cuts(size):
         batch, truth = plan.cut(asked.data, a, b, past_days=net.past_days)
-        logits = net(batch).float()
+        truth = truth.to(accelerator.device)
+        logits = net(batch.to(accelerator.device)).float()
         rank = rank_of(logits, truth)
         log_prob = logits.log_softmax(-1).gather(1, truth[:, None])
         parts = ((rank == 1).sum(), (1.0 / rank).sum(), -log_prob.sum(), torch.tensor(len(truth)))
