@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from attnmove.errors import AttnMoveError, ConfigError, RunError
-from attnmove.measure.compare import Job, compare, hash_of
+from attnmove.measure.compare import Job, compare
 from attnmove.measure.record import add_results, make_room, read_results
 from attnmove.measure.table import Row
 from attnmove.models.registry import MODELS
@@ -82,7 +82,7 @@ def jobs_of(plan: Sequence[Task], asked: Asked) -> list[Job]:
     """Every fit of the plan on every dataset; rules have no chance in them and run once."""
     out = []
     for name, folder in asked.datasets.items():
-        dataset_hash = hash_of(read_dataset(folder))
+        dataset_hash = read_dataset(folder).hash
         out += [
             Job(
                 folder=folder,

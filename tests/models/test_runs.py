@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import numpy as safetensors
 
 from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
 from attnmove.models.runs import load_model, load_run, train_run
@@ -209,3 +210,96 @@ def test_a_dataset_without_training_days_is_refused(tmp_path: Path) -> None:
     empty = read_dataset(write_small(tmp_path / "data", splits=("past", "past", "valid", "test")))
     with pytest.raises(RunError, match="no training days"):
         train_run(empty, "lstm", tmp_path / "run", settings=SMALL)
+
+
+def test_a_part_of_a_checkpoint_left_by_a_kill_is_cleared_away(tmp_path: Path, dataset: Dataset) -> None:
+    train_run(dataset, "lstm", tmp_path / "run", settings=SMALL, device="cpu", tell=stop_after(2))
+    (tmp_path / "run" / ".checkpoint.safetensors.4711").write_bytes(b"half of")
+    train_run(dataset, "lstm", tmp_path / "run", settings=SMALL, device="cpu", resume=True)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
+
+
+def forged(run: Path, changes: dict[str, np.ndarray], facts: dict[str, object]) -> None:  # type: ignore[type-arg]
+    """Put other arrays and facts into a run."""
+    weights, config = run / "model.safetensors", run / "config.json"
+    weights.write_bytes(safetensors.save({**safetensors.load(weights.read_bytes()), **changes}))
+    config.write_text(json.dumps({**json.loads(config.read_text()), **facts}))
+
+
+def whole(*numbers: int) -> np.ndarray:  # type: ignore[type-arg]
+    return np.array(numbers, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "facts"),
+    [
+        ("lstm", {"n_slots": whole(20_000_000)}, {}),
+        ("lstm", {"n_slots": whole()}, {}),
+        ("lstm", {"users": np.zeros((2, 2), dtype=np.int64)}, {}),
+        ("lstm", {"net/places.table": np.zeros((6, 8), dtype=np.int8)}, {}),
+        ("lstm", {"net/stowaway": np.zeros(3, dtype=np.float32)}, {}),
+        ("lstm", {}, {"locations_hash": None}),
+        ("lstm", {}, {"seed": "one"}),
+        ("lstm", {}, {"seed": -1}),
+        ("lstm", {}, {"settings": []}),
+        ("lstm", {}, {"settings": {"width": 8, "hidden": 10**7}}),
+        ("vote", {"start": whole(0, 10**15)}, {}),
+        ("vote", {"place": whole(10**6) * np.ones(30, dtype=np.int64)}, {}),
+        ("vote", {"count": np.zeros((3, 3), dtype=np.int64)}, {}),
+        ("vote", {"everyone": np.zeros(5)}, {}),
+        ("rf", {"trees/left": np.zeros(3, dtype=np.int32), "trees/right": np.zeros(3, dtype=np.int32)}, {}),
+        ("rf", {"trees/root": np.zeros(0, dtype=np.int32)}, {}),
+        ("rf", {"trees/root": whole(10**9)}, {}),
+    ],
+)
+def test_a_forged_run_is_refused_in_a_sentence(
+    tmp_path: Path,
+    dataset: Dataset,
+    name: str,
+    changes: dict[str, np.ndarray],  # type: ignore[type-arg]
+    facts: dict[str, object],
+) -> None:
+    settings = {"lstm": SMALL, "rf": {"trees": 2}}.get(name, {})
+    train_run(dataset, name, tmp_path / "run", settings=settings, device="cpu")
+    forged(tmp_path / "run", changes, facts)
+    with pytest.raises(RunError, match="train it again"):
+        load_run(tmp_path / "run", device="cpu")
+
+
+def test_a_tree_that_leads_back_to_itself_is_refused(tmp_path: Path, dataset: Dataset) -> None:
+    train_run(dataset, "rf", tmp_path / "run", settings={"trees": 2})
+    state = safetensors.load((tmp_path / "run" / "model.safetensors").read_bytes())
+    circle = np.where(state["trees/left"] == -1, -1, 0).astype(np.int32)
+    assert (circle == 0).any()
+    forged(tmp_path / "run", {"trees/left": circle}, {})
+    with pytest.raises(RunError, match="trees that lead nowhere"):
+        load_run(tmp_path / "run")
+
+
+def test_deeply_nested_facts_and_pipes_are_refused(tmp_path: Path, dataset: Dataset) -> None:
+    train_run(dataset, "top", tmp_path / "run")
+    config = tmp_path / "run" / "config.json"
+    config.write_text("[" * 100_000)
+    with pytest.raises(RunError, match="broken"):
+        load_run(tmp_path / "run")
+    config.unlink()
+    os.mkfifo(config)
+    with pytest.raises(RunError, match="not a run"):
+        load_run(tmp_path / "run")
+
+
+def test_a_seed_that_cannot_be_is_refused() -> None:
+    for seed in (-1, 2**32):
+        with pytest.raises(ConfigError, match="seed: expected 0 to 4294967295"):
+            load_model("lstm", seed=seed)
+
+
+def test_two_processes_train_one_network_and_write_one_run(tmp_path: Path, folder: Path, dataset: Dataset) -> None:
+    """On processors, with gloo; the same launcher starts a process a GPU."""
+    pairs = [part for key, value in {**SMALL, "heads": 2, "epochs": 2}.items() for part in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"]
+    command += ["attnmove.cli", "train", str(folder), "-o", str(tmp_path / "run"), "--device", "cpu", *pairs]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Wrote") == 1
+    assert np.isfinite(answers(load_run(tmp_path / "run", device="cpu").model, dataset)).all()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from attnmove.errors import ConfigError, RunError
 from attnmove.models.neural import Neural
 from attnmove.models.registry import make_model
 from attnmove.nets.batch import home_of, plan_of, tensors_of
+from attnmove.nets.layers import Dropout
 from attnmove.nouns import MISSING, Cases
 from attnmove.train.checkpoint import load_checkpoint, save_checkpoint
 from attnmove.train.config import Training
@@ -169,6 +173,41 @@ def test_a_loss_that_is_no_number_stops_with_what_to_do() -> None:
         model("attnmove", lr=1e30, clip=0.0, heads=2, epochs=10, blocks="relu", warmup=0.0).fit(WEEK, WEEK)
 
 
+def test_weights_without_a_value_are_never_the_best(tmp_path: Path) -> None:
+    """The last step of an epoch may ruin them after the loss was seen."""
+    with pytest.raises(RunError, match="not a finite number in epoch 1"):
+        model("bi-stddp", lr=1e38, clip=0.0, batch_days=1000, epochs=1, warmup=0.0).fit(WEEK, WEEK)
+
+
+def test_slots_that_nobody_saw_are_not_learnt_from() -> None:
+    strange = replace(WEEK, hidden=WEEK.hidden | (WEEK.loc == MISSING))
+    for masks in ("redrawn", "stored"):
+        trained = model(masks=masks).fit(strange, strange)
+        assert equal(trained, model(masks=masks).fit(WEEK, WEEK))
+
+
+def test_almost_everything_may_be_dropped() -> None:
+    for dropout in (0.001, 0.999):
+        assert all(torch.isfinite(w).all() for w in weights(model(dropout=dropout).fit(WEEK, WEEK)).values())
+
+
+def test_dropout_keeps_the_mean_and_drops_its_share() -> None:
+    torch.manual_seed(0)
+    drop = Dropout(0.3)
+    x = torch.ones(501, 401)
+    out = drop(x)
+    assert out.mean().item() == pytest.approx(1, abs=0.01)
+    assert (out == 0).float().mean().item() == pytest.approx(0.3, abs=0.005)
+    assert torch.equal(drop.eval()(x), x)
+
+
+def test_half_precision_answers_as_the_run_it_leaves(tmp_path: Path) -> None:
+    trained = model("attnmove", precision="bf16", heads=2).fit(WEEK, WEEK)
+    read = model("attnmove", precision="bf16", heads=2).restore(trained.state())
+    one, other = (np.concatenate([part.log_prob for part in m.scores(WEEK)]) for m in (trained, read))
+    assert np.array_equal(one, other)
+
+
 def test_days_without_targets_cannot_be_trained_on() -> None:
     with pytest.raises(RunError, match="nothing to train on"):
         model().fit(asked({"u": ["A A B"]}))
@@ -277,8 +316,6 @@ def test_a_checkpoint_of_another_training_is_refused_in_a_sentence(tmp_path: Pat
 
 
 def test_a_foreign_file_of_tensors_is_no_checkpoint(tmp_path: Path) -> None:
-    from safetensors.torch import save
-
     file = tmp_path / "checkpoint"
     file.write_bytes(save({"x": torch.zeros(3)}))
     with pytest.raises(RunError, match="not a checkpoint of attnmove"):
@@ -296,3 +333,31 @@ def test_a_checkpoint_whose_tensors_do_not_fit_is_damaged(tmp_path: Path) -> Non
     save_checkpoint(file, identity="me", progress=Progress(), net=net, best={}, optimizer=optimizer)
     with pytest.raises(RunError, match="damaged"):
         load_checkpoint(file, identity="me", net=torch.nn.Linear(2, 4), optimizer=optimizer)
+
+
+def test_a_checkpoint_with_a_forged_state_of_the_optimizer_is_damaged(tmp_path: Path) -> None:
+    """The fused step would read past the end of a shorter array."""
+    file = kept(tmp_path)
+    with safe_open(file, framework="pt") as opened:
+        facts = opened.metadata()
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
+    forgeries = [
+        {"optimizer/0/exp_avg": torch.zeros(1)},
+        {"optimizer/999/exp_avg": torch.zeros(1)},
+        {"best/places.table": torch.zeros(2, 2)},
+        {"net/stowaway": torch.zeros(2)},
+    ]
+    for forgery in forgeries:
+        file.write_bytes(save({**tensors, **forgery}, metadata=facts))
+        with pytest.raises(RunError, match="damaged"):
+            model().fit(WEEK, WEEK, checkpoint=file, resume=True)
+    for progress in ('{"epoch": "x"}', '{"epoch": 3}', "[" * 100_000, '{"step": 1, "other": 2}'):
+        file.write_bytes(save(tensors, metadata={**facts, "progress": progress}))
+        with pytest.raises(RunError, match="damaged"):
+            model().fit(WEEK, WEEK, checkpoint=file, resume=True)
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
+    file = kept(tmp_path)
+    with pytest.raises(RunError, match="another training writes to this folder"):
+        model(lr=0.5).fit(WEEK, WEEK, checkpoint=file)

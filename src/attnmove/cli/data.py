@@ -122,14 +122,19 @@ def prepare(
 
 @app.command()
 def info(
-    path: Annotated[str, typer.Argument(help="A dataset, or a file, folder or glob of points.")],
+    path: Annotated[str, typer.Argument(help="A dataset, a run, or a file, folder or glob of points.")],
     format: Annotated[str, typer.Option(help="As for prepare.")] = "auto",
     columns: Annotated[str | None, typer.Option(help="As for prepare.")] = None,
     user: Annotated[str | None, typer.Option(help="As for prepare.")] = None,
     timezone: Annotated[str | None, typer.Option(help="As for prepare.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a dataset or a source of points holds."""
+    """Say what a dataset, a run or a source of points holds."""
+    if (Path(path) / "config.json").is_file():
+        from attnmove.models.runs import describe_run
+
+        show(describe_run(path), as_json=as_json, title=path)
+        return
     from attnmove.prep.describe import describe
 
     with stages() as stage:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from attnmove.cli.measures import show_comparison, show_measures
 from attnmove.cli.render import AsJson, err, json_text, out, print_json, show, steps, training
-from attnmove.cli.root import app
+from attnmove.cli.root import Stopped, app
 from attnmove.errors import ConfigError
 
 Protocol = Annotated[
@@ -80,12 +80,14 @@ def train(
             resume=resume,
             tell=tell,
         )
+    if not getattr(made.model, "writes", True):
+        return  # one of several processes, and not the one that wrote
     facts = {"model": made.name, **made.metrics, "wrote": str(run)}
     shown = {key: f"{value:.4f}" if key.startswith("valid_") else value for key, value in facts.items()}
     show(facts if as_json else shown, as_json=as_json, title=f"Wrote {run}")
     if made.metrics["interrupted"]:
         err.print(f"{escape(str(run))} holds the best of {made.metrics['epochs']} epochs; --resume goes on")
-        raise typer.Exit(130)
+        raise Stopped
     if not as_json:
         out.print(
             f"measure it: attnmove evaluate {escape(str(dataset))} {escape(str(run))} nearest vote", soft_wrap=True

@@ -104,7 +104,7 @@ def show(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
     for name, value in facts.items():
         for label, text in _lines(name, value):
             table.add_row(label, text)
-    out.print(table)
+    print_table(table)
 
 
 def show_dataset(facts: dict[str, Any], *, as_json: bool, title: str) -> None:

@@ -34,10 +34,19 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except Stopped:
+        raise
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
             err.print("stopped; no unfinished file was left behind")
         raise
+
+
+class Stopped(SystemExit):
+    """The end of a command that was interrupted and has said itself what it left."""
+
+    def __init__(self) -> None:
+        super().__init__(_INTERRUPTED)
 
 
 def _fail(sentence: str) -> None:

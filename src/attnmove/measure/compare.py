@@ -21,7 +21,7 @@ from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS, TABLE2, make_model
 from attnmove.models.settings import Settings, configure
 from attnmove.prep.cases import PROTOCOLS
-from attnmove.prep.dataset import Dataset, content_hash, read_dataset
+from attnmove.prep.dataset import Dataset, read_dataset
 from attnmove.version import __version__
 
 Progress = Callable[[str, int, int], None]
@@ -110,7 +110,7 @@ def compare(
         Job(
             folder=folder,
             dataset=str(dataset.facts.get("name") or folder.resolve().name),
-            dataset_hash=hash_of(dataset),
+            dataset_hash=dataset.hash,
             protocol=protocol,
             model=model,
             seed=seed,
@@ -137,11 +137,6 @@ def fit_model(
     if getattr(getattr(model, "outcome", None), "interrupted", False):
         raise KeyboardInterrupt
     return model
-
-
-def hash_of(dataset: Dataset) -> str:
-    """The hash in the dataset's facts; that of its content where the facts have none."""
-    return str(dataset.facts.get("hash") or content_hash(dataset.days, dataset.locations, dataset.targets))
 
 
 def device_of(model: Recoverer) -> str:
@@ -227,7 +222,7 @@ def _run(job: Job, dataset: Dataset) -> _Answer:
         model = fit_model(
             dataset, job.model, protocol=job.protocol, seed=job.seed, device=job.device, settings=job.settings
         )
-    except (DataError, MissingExtra) as error:
+    except (DataError, MissingExtra, RunError) as error:
         return _Answer([], str(error))
     facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
     rows = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnmove.errors import DataError, check_names
-from attnmove.measure.compare import Progress, device_of, fit_model, hash_of
+from attnmove.measure.compare import Progress, device_of, fit_model
 from attnmove.measure.slices import SLICES
 from attnmove.measure.table import Row, evaluate
 from attnmove.models.contract import Recoverer
@@ -60,7 +60,7 @@ def evaluate_named(
             "run": ready.run,
             "seed": ready.seed,
             "protocol": protocol,
-            "dataset_hash": hash_of(dataset),
+            "dataset_hash": dataset.hash,
             "trained_on": ready.trained_on,
             "version": __version__,
             "device": device_of(ready.model),
@@ -73,7 +73,7 @@ def evaluate_named(
 def _ready(dataset: Dataset, name: str, *, protocol: str, seed: int, device: str) -> _Ready:
     if name in MODELS:
         model = fit_model(dataset, name, protocol=protocol, seed=seed, device=device)
-        return _Ready(model, name, seed, hash_of(dataset))
+        return _Ready(model, name, seed, dataset.hash)
     from attnmove.models.runs import load_run
 
     run = load_run(Path(name), device=device)

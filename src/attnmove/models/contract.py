@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.errors import NotFittedError
+from attnmove.errors import NotFittedError, RunError
 from attnmove.nouns import Cases, Float32, Int64
 
 State = Mapping[str, npt.NDArray[Any]]
@@ -79,3 +79,25 @@ def normalised(weight: npt.NDArray[np.floating[Any]]) -> Float32:
 def not_fitted(model: object) -> NotFittedError:
     """The error for a model that was asked before `fit`."""
     return NotFittedError(f"{type(model).__name__} has not learnt anything yet: call fit, or load a run")
+
+
+def taken(state: State, name: str, kind: str) -> npt.NDArray[Any]:
+    """The array of this name, in one dimension and of this kind: i for whole numbers, f for others.
+
+    Raises RunError: a run may have been made by anybody.
+    """
+    if name not in state or state[name].ndim != 1 or state[name].dtype.kind != kind:
+        raise RunError(f"no array {name} such as this model keeps")
+    return state[name]
+
+
+def check_ranges(start: Int64, n: int) -> None:
+    """Raise RunError unless `start` rises from 0 to `n`."""
+    if len(start) == 0 or start[0] != 0 or start[-1] != n or np.any(np.diff(start) < 0):
+        raise RunError("ranges that do not fit the array they cut")
+
+
+def check_within(values: npt.NDArray[Any], least: int, end: int) -> None:
+    """Raise RunError unless all whole numbers are from `least` to `end` - 1."""
+    if len(values) and not least <= values.min() <= values.max() < end:
+        raise RunError(f"numbers from {values.min()} to {values.max()} where {least} to {end - 1} are possible")

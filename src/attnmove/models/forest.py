@@ -9,8 +9,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.errors import ConfigError, DataError
-from attnmove.models.contract import Scores, State, in_chunks, normalised, not_fitted
+from attnmove.errors import ConfigError, DataError, RunError
+from attnmove.models.contract import (
+    Scores,
+    State,
+    check_ranges,
+    check_within,
+    in_chunks,
+    normalised,
+    not_fitted,
+    taken,
+)
 from attnmove.models.habits import Habits, spread
 from attnmove.nouns import EARTH_RADIUS_M, MISSING, Cases, Float32, Float64, Int32, Int64
 
@@ -20,6 +29,9 @@ _CELLS_OF_A_TREE = 1 << 24
 """Nodes times answers a growing tree may have: 128 MiB in scikit-learn."""
 _ROWS_OF_A_TREE = 100_000
 """Targets a tree learns from at most, drawn for each tree."""
+_RELATIVE = ("the nearer place", "the other place")
+"""Answers beside the locations, numbered after them."""
+_N_FEATURES = 28
 _STEPS_AT_ONCE = 1 << 20
 """Targets times trees followed at a time."""
 
@@ -96,8 +108,9 @@ class Forest:
         return habits | {f"trees/{name}": getattr(self._trees, name) for name in Trees.__dataclass_fields__}
 
     def restore(self, state: State) -> Self:
-        self._habits = Habits(**{name: state[f"habits/{name}"] for name in Habits.__dataclass_fields__})
-        self._trees = Trees(**{name: state[f"trees/{name}"] for name in Trees.__dataclass_fields__})
+        habits = Habits.restored(_under("habits/", state))
+        self._trees = Trees.restored(_under("trees/", state), n_answers=len(habits.everyone) + len(_RELATIVE))
+        self._habits = habits
         return self
 
     def _log_prob(self, cases: Cases) -> Float32:
@@ -115,6 +128,10 @@ class Forest:
             known = place != MISSING
             np.add.at(weight, (target[known] + start, place[known]), (1 - self.config.popularity) * share[known])
         return normalised(weight)
+
+
+def _under(prefix: str, state: State) -> State:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)
@@ -173,6 +190,26 @@ class Trees:
     answer: Int32
     share: Float32
     """Of each answer among the training targets of the leaf; a leaf's sum to one."""
+
+    @classmethod
+    def restored(cls, state: State, *, n_answers: int) -> Trees:
+        """The trees of a run's arrays. Raises RunError where they cannot be any: every walk down must end in a leaf."""
+        floats = ("threshold", "share")
+        made = cls(**{name: taken(state, name, "f" if name in floats else "i") for name in cls.__dataclass_fields__})
+        n = len(made.left)
+        if not len(made.root) or not n == len(made.right) == len(made.feature) == len(made.threshold):
+            raise RunError("arrays of trees that do not fit together")
+        if len(made.start) != n + 1 or len(made.answer) != len(made.share):
+            raise RunError("arrays of leaves that do not fit together")
+        check_ranges(made.start, len(made.answer))
+        check_within(made.root, 0, n)
+        check_within(made.feature, 0, _N_FEATURES)
+        check_within(made.answer, 0, n_answers)
+        inner = np.flatnonzero(made.left != MISSING)
+        children = np.stack([made.left[inner], made.right[inner]])
+        if np.any(children <= inner) or np.any(children >= n):
+            raise RunError("trees that lead nowhere")
+        return made
 
     @property
     def n_trees(self) -> int:

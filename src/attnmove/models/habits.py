@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnmove.errors import DataError
-from attnmove.models.contract import State
+from attnmove.errors import DataError, RunError
+from attnmove.models.contract import State, check_ranges, check_within, taken
 from attnmove.nouns import MISSING, Cases, Float64, Int32, Int64, Text
 
 
@@ -85,6 +85,16 @@ class Habits:
     def state(self) -> State:
         """The arrays of a run."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def restored(cls, state: State) -> Habits:
+        """The habits of a run's arrays. Raises RunError where they cannot be any."""
+        made = cls(**{name: taken(state, name, "i") for name in cls.__dataclass_fields__})
+        check_ranges(made.start, len(made.place))
+        check_within(made.place, 0, len(made.everyone))
+        if not len(made.user) == len(made.start) - 1 or len(made.place) != len(made.count) or len(made.everyone) == 0:
+            raise RunError("arrays of habits that do not fit together")
+        return made
 
 
 def spread(start: Int64, stop: Int64) -> tuple[Int64, Int64]:

@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from attnmove.errors import DataError, RunError
-from attnmove.models.contract import Scores, State, in_chunks, not_fitted
+from attnmove.errors import ConfigError, DataError, RunError
+from attnmove.models.contract import Scores, State, in_chunks, not_fitted, taken
 from attnmove.models.habits import spread, user_keys
 from attnmove.nets.attnmove import AttnMove
 from attnmove.nets.batch import home_of, plan_of, tensors_of
@@ -22,7 +22,7 @@ from attnmove.nets.config import AttnMoveConfig, BiSTDDPConfig, DeepMoveConfig, 
 from attnmove.nets.deepmove import DeepMove
 from attnmove.nets.layers import Network
 from attnmove.nets.recurrent import Recurrent
-from attnmove.nouns import EARTH_RADIUS_M, MISSING, Cases, Float32, Int64
+from attnmove.nouns import EARTH_RADIUS_M, MINUTES_PER_DAY, MISSING, Cases, Float32, Int64
 from attnmove.train.config import Training
 from attnmove.train.loop import Asked, Outcome, Tell, accelerator_for, train_network
 
@@ -83,7 +83,9 @@ class Neural:
         self.outcome = train_network(
             net.to(accelerator.device),
             self._asked(train, users, accelerator.device),
-            self._asked(valid, users, accelerator.device) if valid is not None and valid.hidden.any() else None,
+            self._asked(valid, users, accelerator.device)
+            if valid is not None and np.any(valid.hidden & (valid.loc != MISSING))
+            else None,
             self.training,
             seed=self.seed,
             accelerator=accelerator,
@@ -108,16 +110,22 @@ class Neural:
 
     def restore(self, state: State) -> Self:
         device = accelerator_for(self.device, self.training.precision).device
-        weights = {name[4:]: torch.from_numpy(np.array(a)) for name, a in state.items() if name.startswith("net/")}
-        try:
-            self._users, self._n_slots = np.asarray(state["users"]), int(state["n_slots"][0])
-            n_locations = len(weights["places.table"]) - 1
-            unknown = torch.full((n_locations, 3), torch.nan)
-            net = make_network(self.config, Sizes(n_locations, self._n_slots, len(self._users), unknown))
-            net.load_state_dict(weights)
-        except (KeyError, IndexError, RuntimeError) as error:
-            raise RunError("the weights are not those of this model and configuration") from error
-        self._net = net.to(device).eval()
+        users, (n_slots,) = taken(state, "users", "i"), taken(state, "n_slots", "i")[:1]
+        weights = {name[4:]: array for name, array in state.items() if name.startswith("net/")}
+        if "places.table" not in weights or not 1 <= n_slots <= MINUTES_PER_DAY:
+            raise RunError("these are not the weights of a network")
+        n_locations = len(weights["places.table"]) - 1
+        unknown = torch.full((n_locations, 3), torch.nan)
+        sizes = Sizes(n_locations, int(n_slots), len(users), unknown)
+        # Built without memory first: what a file claims is believed only when its arrays have the shapes for it.
+        with torch.device("meta"):
+            shapes = {name: tuple(t.shape) for name, t in make_network(self.config, sizes).state_dict().items()}
+        found = {name: array.shape for name, array in weights.items()}
+        if found != shapes or any(array.dtype != np.float32 for array in weights.values()):
+            raise RunError("the weights are not those of this model and configuration")
+        net = make_network(self.config, sizes)
+        net.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+        self._net, self._users, self._n_slots = net.to(device).eval(), users, int(n_slots)
         return self
 
     @property
@@ -139,13 +147,17 @@ class Neural:
     def _build(self, train: Cases, users: Int64) -> Network:
         position = torch.from_numpy(train.locations.on_sphere * EARTH_RADIUS_M / 1000).float()
         sizes = Sizes(len(train.locations), train.n_slots, len(users), position)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return make_network(self.config, sizes)
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                return make_network(self.config, sizes)
+        except (RuntimeError, MemoryError) as error:
+            raise ConfigError("a network of these settings does not fit into memory; try a lower width") from error
 
     def _asked(self, cases: Cases, users: Int64, device: torch.device) -> Asked:
         data = tensors_of(cases, _numbers(cases, users), home_of(cases, device))
-        return Asked(data, cases.hidden, cases.loc != MISSING)
+        observed = cases.loc != MISSING
+        return Asked(data, cases.hidden & observed, observed)  # what nobody saw cannot be learnt from
 
     @torch.no_grad()
     def _log_prob(self, net: Network, chunk: Cases) -> Float32:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from attnmove.errors import check_names
+from attnmove.errors import ConfigError, check_names
 from attnmove.models.contract import Recoverer
 from attnmove.models.forest import Forest, ForestConfig
 from attnmove.models.networks import NETWORKS, build
@@ -65,5 +65,7 @@ TABLE2 = (
 def make_model(name: str, *, settings: Settings | None = None, seed: int = 0, device: str = "auto") -> Recoverer:
     """An untrained model. Raises ConfigError on a name or setting there is not."""
     check_names("model", [name], MODELS)
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"seed: expected 0 to {2**32 - 1}, found {seed}")
     entry = MODELS[name]
     return entry.build(*configure(entry.defaults, settings or {}), seed=seed, device=device)

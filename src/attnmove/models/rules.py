@@ -41,7 +41,7 @@ class _Rule:
         return self._habits.state()
 
     def restore(self, state: State) -> Self:
-        self._habits = Habits(**state)
+        self._habits = Habits.restored(state)
         return self
 
     def _log_prob(self, cases: Cases) -> Float32:

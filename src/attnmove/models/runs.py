@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ from attnmove.version import __version__
 
 FORMAT_VERSION = 1
 _CHECKPOINT = "checkpoint.safetensors"
+_FACTS = {"model": str, "settings": dict, "seed": int, "dataset_hash": str, "locations": int, "locations_hash": str}
+"""What config.json must say, beside its version."""
 _FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", _CHECKPOINT}
 
 
@@ -45,7 +48,7 @@ class Run:
         if self.facts["locations_hash"] != locations_hash(dataset.locations):
             raise DataError(
                 f"the run was trained on other locations than this dataset has ({self.facts['locations']:,} there, "
-                f"{len(dataset.locations):,} here); train on this one, or prepare it with the same tessellation"
+                f"{len(dataset.locations):,} here); train on this one, or evaluate the dataset it was trained on"
             )
 
 
@@ -88,7 +91,7 @@ def train_run(
         "settings": settings_of(name, settings),
         "seed": seed,
         "protocol": protocol,
-        "dataset_hash": dataset.facts["hash"],
+        "dataset_hash": dataset.hash,
         "locations": len(dataset.locations),
         "locations_hash": locations_hash(dataset.locations),
         "version": __version__,
@@ -122,6 +125,7 @@ def _metrics(outcome: Any) -> dict[str, Any]:
 
 def settings_of(name: str, settings: Settings | None) -> dict[str, Any]:
     """Every setting of the model by name, the changed ones as they are now."""
+    check_names("model", [name], MODELS)
     configs = configure(MODELS[name].defaults, settings or {})
     return {key: value for config in configs for key, value in asdict(config).items()}
 
@@ -147,10 +151,15 @@ def write_run(folder: Path, run: Run, log: list[dict[str, float]]) -> None:
             _write_json(new / "metrics.json", run.metrics)
             _write_log(new / "log.csv", log)
             if run.metrics["interrupted"] and (folder / _CHECKPOINT).exists():
-                (new / _CHECKPOINT).hardlink_to(folder.resolve() / _CHECKPOINT)
+                shutil.copyfile(folder / _CHECKPOINT, new / _CHECKPOINT)
             put_folder(new, folder.resolve(), aside=Path(temporary) / "old")
     except OSError as error:
         raise RunError(f"{folder}: the run cannot be written ({error.strerror or error})") from error
+
+
+def describe_run(folder: Path | str) -> dict[str, Any]:
+    """What config.json and metrics.json of a run say."""
+    return {**_read_json(Path(folder) / "config.json"), **_read_json(Path(folder) / "metrics.json")}
 
 
 def load_run(folder: Path | str, *, device: str = "auto") -> Run:
@@ -160,7 +169,12 @@ def load_run(folder: Path | str, *, device: str = "auto") -> Run:
     metrics = _read_json(folder / "metrics.json")
     if facts.get("format_version") != FORMAT_VERSION:
         raise RunError(f"{folder}: written by another version of attnmove; train it again")
+    lost = [name for name, kind in _FACTS.items() if type(facts.get(name)) is not kind]
+    if lost:
+        raise RunError(f"{folder}/config.json: no {lost[0]}, or not such as it should be; train it again")
     try:
+        if not (folder / "model.safetensors").is_file():
+            raise FileNotFoundError
         state = load_file(folder / "model.safetensors")
         model = make_model(facts["model"], settings=facts["settings"], seed=facts["seed"], device=device)
         return Run(facts["model"], model.restore(state), facts, metrics)
@@ -190,6 +204,9 @@ def load_model(
 
 
 def _check_out(out: Path, *, resume: bool) -> None:
+    # A kill in the moment of writing leaves a part of a checkpoint; whose training it was does not matter any more.
+    for part in out.glob(f".{_CHECKPOINT}.*") if out.is_dir() else ():
+        part.unlink(missing_ok=True)
     check_folder(out, _FILES)
     half_done = (out / _CHECKPOINT).exists()
     if half_done and not resume:
@@ -213,10 +230,12 @@ def _write_log(path: Path, log: list[dict[str, float]]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file():
+            raise FileNotFoundError(path)
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RunError(f"{path.parent}: not a run (no {path.name}); make one with attnmove train") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path}: broken; train it again") from error
     if not isinstance(content, dict):
         raise RunError(f"{path}: broken; train it again")

@@ -37,7 +37,7 @@ def parse_settings(pairs: Iterable[str], file: Path | None = None) -> dict[str, 
             content = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise ConfigError(f"{file}: there is no such file") from error
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
             raise ConfigError(f"{file}: not a TOML file ({error})") from error
         for key, value in content.items():
             out.update(value if isinstance(value, dict) else {key: value})

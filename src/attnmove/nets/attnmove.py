@@ -21,14 +21,15 @@ class AttnMove(Network):
         self.register_buffer("code", slot_code(n_slots, config.width), persistent=False)  # e_t (T, D)
         self.drop = Dropout(config.dropout)
 
-        def block(attend: bool) -> nn.Module:
-            return BLOCK_OF[config.blocks](config.width, config.heads, dropout=config.dropout, attend=attend)
+        def block(attend: bool, *, crosses: bool = False) -> nn.Module:
+            make = BLOCK_OF[config.blocks]
+            return make(config.width, config.heads, dropout=config.dropout, attend=attend, crosses=crosses)
 
         self.current = nn.ModuleList(block(config.current_attention) for _ in range(config.layers))
         if config.use_history:
             self.historical = nn.ModuleList(block(config.historical_attention) for _ in range(config.layers))
-            self.inter = block(config.inter_attention)
-        self.generation = block(config.generation_attention)
+            self.inter = block(config.inter_attention, crosses=True)
+        self.generation = block(config.generation_attention, crosses=True)
         # Pre-norm blocks leave their sum unnormalised; the ReLU blocks of the paper have no norm at all.
         self.norm = nn.LayerNorm(config.width) if config.blocks == "prenorm" else nn.Identity()
 

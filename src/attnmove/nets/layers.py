@@ -49,7 +49,7 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0 or x.device.type != "cpu":
             return super().forward(x)
-        cut, n = round(self.p * 256), x.numel()
+        cut, n = min(255, max(1, round(self.p * 256))), x.numel()
         numbers = torch.empty((n + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         keep = numbers.view(torch.uint8)[:n].view(x.shape) >= cut
         return x * (keep * (256 / (256 - cut)))
@@ -116,9 +116,9 @@ class Block(Protocol):
 
 
 class ReluBlock(nn.Module):
-    """The paper's block, Eqs. 8 and 13: ReLU(attention + W x)."""
+    """The paper's block, Eqs. 8 and 13: ReLU(attention + W x). It has no norms, whether it `crosses` or not."""
 
-    def __init__(self, width: int, heads: int, *, dropout: float, attend: bool) -> None:
+    def __init__(self, width: int, heads: int, *, dropout: float, attend: bool, crosses: bool) -> None:
         super().__init__()
         self.attention = Attention(width, heads, attend=attend)
         self.raw = nn.Linear(width, width, bias=False)  # W, of the residual connection
@@ -129,13 +129,17 @@ class ReluBlock(nn.Module):
 
 
 class PreNormBlock(nn.Module):
-    """What the authors' code used: residual attention and feed-forward, each behind a layer norm."""
+    """What the authors' code used: residual attention and feed-forward, each behind a layer norm.
 
-    def __init__(self, width: int, heads: int, *, dropout: float, attend: bool) -> None:
+    `crosses` says that the context is not the slots themselves, so that it needs a norm of its own.
+    """
+
+    def __init__(self, width: int, heads: int, *, dropout: float, attend: bool, crosses: bool) -> None:
         super().__init__()
         self.attention = Attention(width, heads, attend=attend)
         self.join = nn.Linear(width, width, bias=False)  # mixes the heads
-        self.norm_x, self.norm_context, self.norm_out = (nn.LayerNorm(width) for _ in range(3))
+        self.norm_x, self.norm_out = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm_context = nn.LayerNorm(width) if crosses else nn.Identity()
         self.feed = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), Dropout(dropout), nn.Linear(4 * width, width))
         self.drop = Dropout(dropout)
 

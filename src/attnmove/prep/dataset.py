@@ -38,6 +38,11 @@ class Dataset:
     """How it was made and what was dropped: the content of dataset.json."""
 
     @property
+    def hash(self) -> str:
+        """SHA-256 of the content, as in the facts; computed where they do not have it."""
+        return str(self.facts.get("hash") or content_hash(self.days, self.locations, self.targets))
+
+    @property
     def train(self) -> Cases:
         """The cases to learn from."""
         return self.cases("train")
@@ -192,10 +197,12 @@ def read_facts(folder: Path | str) -> dict[str, Any]:
     """The content of a dataset's `dataset.json`."""
     path = Path(folder) / "dataset.json"
     try:
+        if path.exists() and not path.is_file():
+            raise FileNotFoundError(path)
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RunError(f"{folder}: not a dataset (no dataset.json); make one with attnmove prepare") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path}: broken; prepare the dataset again") from error
     if not isinstance(facts, dict) or facts.get("format_version") != FORMAT_VERSION:
         raise RunError(f"{path}: written by another version of attnmove; prepare the dataset again")

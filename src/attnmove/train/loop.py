@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor
 
 from attnmove.errors import ConfigError, RunError
@@ -62,7 +63,12 @@ def accelerator_for(device: str, precision: str = "fp32") -> Accelerator:
         raise ConfigError("device: there is no Apple GPU here; say cpu or auto")
     # Accelerate keeps the first choice of a process for good; another run in the same process may choose anew.
     AcceleratorState._reset_state(reset_partial_state=True)
-    return Accelerator(cpu=device == "cpu", mixed_precision="no" if precision == "fp32" else precision)
+    return Accelerator(
+        cpu=device == "cpu",
+        mixed_precision="no" if precision == "fp32" else precision,
+        # An ablated attention leaves the norm of its query unused.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
 
 
 def train_network(
@@ -91,11 +97,14 @@ def train_network(
         loop.progress, loop.best = load_checkpoint(
             checkpoint, identity=identity, net=net, optimizer=loop.bare_optimizer
         )
+        if accelerator.scaler and loop.progress.scaler:
+            accelerator.scaler.load_state_dict(loop.progress.scaler)
     interrupted = False
     try:
         while loop.goes_on():
             loop.epoch()
             if keep is not None:
+                loop.progress.scaler = dict(accelerator.scaler.state_dict()) if accelerator.scaler else {}
                 save_checkpoint(
                     keep,
                     identity=identity,
@@ -104,10 +113,14 @@ def train_network(
                     best=loop.best,
                     optimizer=loop.bare_optimizer,
                 )
+    except torch.OutOfMemoryError as error:
+        raise RunError("the device has not enough memory; try smaller batch_days or width, or --device cpu") from error
     except KeyboardInterrupt:
         if not loop.best:
             raise
         interrupted = True
+    # Takes back what accelerate put around `forward`: the trained network answers as the one that is read from its run.
+    accelerator.unwrap_model(loop.model, keep_fp32_wrapper=False)
     net.load_state_dict(loop.best)
     net.eval()
     return Outcome(loop.progress.log, loop.progress.best_epoch, interrupted)
@@ -152,6 +165,7 @@ class _Loop:
         metric = float(number)  # without validation the last epoch is the best there is
         if self.valid is not None:
             measured = validate(self.net, self.valid, self.accelerator)
+            self._must_be_finite(number, measured["nll"])
             row |= {f"valid_{name}": value for name, value in measured.items()}
             metric = measured[self.how.choose] * (-1 if self.how.choose == "nll" else 1)
         row["seconds"] = round(time.perf_counter() - begun, 3)
@@ -184,11 +198,15 @@ class _Loop:
         both = torch.stack([total, total.new_tensor(float(count))])
         summed, counted = accelerator.reduce(both, "sum").tolist()
         mean = summed / max(1.0, counted)
-        if not math.isfinite(mean):
-            raise RunError(
-                f"the loss is not a finite number in epoch {number}; try a lower lr ({self.how.lr} now), clip, or fp32"
-            )
+        self._must_be_finite(number, mean)
         return float(mean)
+
+    def _must_be_finite(self, epoch: int, loss: float) -> None:
+        # Every comparison with NaN is false, so that weights without a value would even rank every truth first.
+        if not math.isfinite(loss):
+            raise RunError(
+                f"the loss is not a finite number in epoch {epoch}; try a lower lr ({self.how.lr} now), clip, or fp32"
+            )
 
     def _order(self, rng: np.random.Generator, shared: int) -> Int64:
         """A random order of the rows that ask something; several processes must all have as much to do."""
