@@ -132,7 +132,7 @@ def test_a_dataset_without_targets_has_no_cases(protocol: str) -> None:
 def test_unknown_protocols_and_splits_are_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"no protocol 'strickt'; did you mean strict\?"):
         ONE_USER.cases("test", protocol="strickt")
-    with pytest.raises(ConfigError, match="split: expected one of train, valid, test, found 'past'"):
+    with pytest.raises(ConfigError, match="no split 'past'; there are: train, valid, test"):
         ONE_USER.cases("past")
 
 
