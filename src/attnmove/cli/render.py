@@ -154,6 +154,8 @@ def cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
+        if 0 < abs(value) < 0.1:
+            return f"{value:.3g}"  # a learning rate is not 0.00
         return f"{value:,.2f}" if abs(value) < 1_000 else f"{value:,.0f}"
     return escape(str(value))
 
