@@ -26,7 +26,7 @@ class AttnMoveConfig:
     attend_missing: bool = False
     """Whether missing slots may be attended, as in the paper's code, or only visible ones."""
     history_dropout: float = 0.3
-    """Share of the history row's slots blanked while training; 0 to below 1."""
+    """Share of the history row's slots left out while training; 0 to below 1."""
     use_history: bool = True
     """False: AttnMove-H, without history processor and inter-trajectory attention."""
     historical_attention: bool = True
