@@ -296,7 +296,7 @@ def test_a_checkpoint_that_is_cut_off_anywhere_is_refused_in_a_sentence(tmp_path
     content = file.read_bytes()
     for size in (0, 4, 100, len(content) // 2, len(content) - 1):
         file.write_bytes(content[:size])
-        with pytest.raises(RunError, match="not a checkpoint, or cut off; leave out --resume"):
+        with pytest.raises(RunError, match="not a checkpoint, or cut off; remove it and leave out --resume"):
             model().fit(WEEK, WEEK, checkpoint=file, resume=True)
 
 

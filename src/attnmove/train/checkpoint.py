@@ -93,11 +93,15 @@ def load_checkpoint(
     except FileNotFoundError as error:
         raise RunError(f"{path}: there is no checkpoint to resume; leave out --resume to start anew") from error
     except (SafetensorError, OSError) as error:
-        raise RunError(f"{path}: not a checkpoint, or cut off; leave out --resume to start anew") from error
+        raise RunError(
+            f"{path}: not a checkpoint, or cut off; remove it and leave out --resume to start anew"
+        ) from error
     if "identity" not in facts or "progress" not in facts:
-        raise RunError(f"{path}: not a checkpoint of attnmove; leave out --resume to start anew")
+        raise RunError(f"{path}: not a checkpoint of attnmove; remove it and leave out --resume to start anew")
     if facts["identity"] != identity:
-        raise RunError(f"{path}: of another model, dataset, seed or setting; resume with the same, or start anew")
+        raise RunError(
+            f"{path}: of another model, dataset, seed or setting; resume with the same, or remove it and leave out --resume"
+        )
     try:
         progress = Progress(**json.loads(facts["progress"]))
         progress.check()
@@ -107,7 +111,7 @@ def load_checkpoint(
         net.load_state_dict(_under("net/", tensors))
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
     except (KeyError, RuntimeError, TypeError, ValueError, RecursionError) as error:
-        raise RunError(f"{path}: damaged; leave out --resume to start anew") from error
+        raise RunError(f"{path}: damaged; remove it and leave out --resume to start anew") from error
     return progress, best
 
 
