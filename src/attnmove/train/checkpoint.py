@@ -99,9 +99,7 @@ def load_checkpoint(
     if "identity" not in facts or "progress" not in facts:
         raise RunError(f"{path}: not a checkpoint of attnmove; remove it and leave out --resume to start anew")
     if facts["identity"] != identity:
-        raise RunError(
-            f"{path}: of another model, dataset, seed or setting; resume with the same, or remove it and leave out --resume"
-        )
+        raise RunError(f"{path}: of another model, dataset, seed or setting; resume with the same, or remove it")
     try:
         progress = Progress(**json.loads(facts["progress"]))
         progress.check()
