@@ -10,7 +10,7 @@ import pytest
 
 from attnmove.errors import ConfigError, DataError
 from attnmove.models.contract import Recoverer
-from attnmove.models.habits import Habits, user_keys, whole_days
+from attnmove.models.habits import Habits, day_rows, user_keys
 from attnmove.models.rules import History, Linear, LinearConfig, Nearest, Top, Vote, VoteConfig
 from attnmove.nouns import Cases, Float64
 from builders import asked, some_locations
@@ -41,7 +41,7 @@ def test_a_users_key_depends_on_the_name_alone() -> None:
 def test_a_day_in_several_draws_counts_once() -> None:
     cases = asked({"a": ["A A b", "B . a"]})
     twice = cases.rows(np.array([0, 0, 0, 1, 1]))
-    assert len(whole_days(twice)[1]) == 2
+    assert len(day_rows(twice)) == 2
     assert Habits.of(twice).everyone[:3].tolist() == Habits.of(cases).everyone[:3].tolist() == [3, 2, 0]
 
 

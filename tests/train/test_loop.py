@@ -19,9 +19,10 @@ from attnmove.models.registry import make_model
 from attnmove.nets.batch import home_of, plan_of, tensors_of
 from attnmove.nets.layers import Dropout
 from attnmove.nouns import MISSING, Cases
+from attnmove.prep.hide import redraw
 from attnmove.train.checkpoint import load_checkpoint, save_checkpoint
 from attnmove.train.config import Training
-from attnmove.train.loop import Asked, accelerator_for, rank_of, redraw
+from attnmove.train.loop import Asked, accelerator_for, rank_of
 from builders import asked
 
 WEEK = asked(
@@ -55,7 +56,8 @@ def equal(one: Neural, other: Neural) -> bool:
 
 def test_redrawn_masks_hide_as_many_observed_slots_as_before_and_others() -> None:
     known = on_cpu(WEEK)
-    drawn = [redraw(known, np.random.default_rng(seed)) for seed in range(20)]
+    n = known.hidden.sum(axis=1)
+    drawn = [redraw(known.observed, n, np.random.default_rng(seed)) for seed in range(20)]
     for hidden in drawn:
         assert np.array_equal(hidden.sum(axis=1), WEEK.hidden.sum(axis=1))
         assert not (hidden & (WEEK.loc == MISSING)).any()

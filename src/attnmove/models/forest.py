@@ -20,8 +20,9 @@ from attnmove.models.contract import (
     not_fitted,
     taken,
 )
-from attnmove.models.habits import Habits, spread
+from attnmove.models.habits import Habits, day_rows, spread
 from attnmove.nouns import EARTH_RADIUS_M, MISSING, Cases, Float32, Float64, Int32, Int64
+from attnmove.prep.hide import redraw
 
 _TREES_AT_ONCE = 4
 """Trees grown before they are made small; fixed, so that a forest does not depend on the machine."""
@@ -346,10 +347,7 @@ def _with_redraws(cases: Cases, times: int, rng: np.random.Generator) -> Cases:
     """The cases, and each of their days `times` more with as many other slots hidden."""
     if times == 0 or len(cases) == 0:
         return cases
-    new = (cases.user[1:] != cases.user[:-1]) | (cases.date[1:] != cases.date[:-1])
-    again = np.repeat(np.flatnonzero(np.concatenate([[True], new])), times)
+    again = np.repeat(day_rows(cases), times)
+    redrawn = redraw(cases.loc[again] != MISSING, cases.hidden[again].sum(axis=1), rng)
     whole = cases.rows(np.concatenate([np.arange(len(cases)), again]))
-    chance = np.where(cases.loc[again] != MISSING, rng.random((len(again), cases.n_slots)), 2.0)
-    nth = np.argsort(np.argsort(chance, axis=1), axis=1)
-    redrawn = nth < cases.hidden[again].sum(axis=1, keepdims=True)
     return replace(whole, hidden=np.concatenate([cases.hidden, redrawn]))

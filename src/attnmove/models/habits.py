@@ -22,13 +22,11 @@ def user_keys(users: Text | Iterable[str]) -> Int64:
     return keys[inverse.reshape(names.shape)]
 
 
-def whole_days(cases: Cases) -> tuple[Text, Int32]:
-    """User and slots of each day of the cases once, though it may be there in several draws."""
-    if len(cases) == 0:
-        return cases.user, cases.loc
-    new = (cases.user[1:] != cases.user[:-1]) | (cases.date[1:] != cases.date[:-1])
-    rows = np.flatnonzero(np.concatenate([[True], new]))
-    return cases.user[rows], cases.loc[rows]
+def day_rows(cases: Cases) -> Int64:
+    """One row of each day of the cases, the first, though it may be there in several draws."""
+    new = np.ones(len(cases), dtype=np.bool_)
+    new[1:] = (cases.user[1:] != cases.user[:-1]) | (cases.date[1:] != cases.date[:-1])
+    return np.flatnonzero(new)
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,8 @@ class Habits:
     def of(cls, cases: Cases) -> Habits:
         """The habits that the whole days of the cases show."""
         n_locations = len(cases.locations)
-        user, loc = whole_days(cases)
+        rows = day_rows(cases)
+        user, loc = cases.user[rows], cases.loc[rows]
         row, slot = np.nonzero(loc != MISSING)
         keys, code = np.unique(user_keys(user), return_inverse=True)
         pair, count = np.unique(code[row].astype(np.int64) * n_locations + loc[row, slot], return_counts=True)

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import json
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS, make_model
 from attnmove.models.settings import Settings, configure
 from attnmove.nouns import Cases, Locations
-from attnmove.prep.dataset import Dataset, check_folder, put_folder
+from attnmove.prep.dataset import Dataset, check_folder, replaced_whole
 from attnmove.version import __version__
 
 FORMAT_VERSION = 1
@@ -139,22 +138,14 @@ def locations_hash(locations: Locations) -> str:
 
 def write_run(folder: Path, run: Run, log: list[dict[str, float]]) -> None:
     """Write the folder at once. A checkpoint in it stays when the training was interrupted, and goes when not."""
-    try:
-        home = folder.resolve().parent
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=home, ignore_cleanup_errors=True) as temporary:
-            new = Path(temporary) / "new"
-            new.mkdir()
-            arrays = {name: np.ascontiguousarray(array) for name, array in run.model.state().items()}
-            (new / "model.safetensors").write_bytes(save(arrays))
-            _write_json(new / "config.json", run.facts)
-            _write_json(new / "metrics.json", run.metrics)
-            _write_log(new / "log.csv", log)
-            if run.metrics["interrupted"] and (folder / _CHECKPOINT).exists():
-                shutil.copyfile(folder / _CHECKPOINT, new / _CHECKPOINT)
-            put_folder(new, folder.resolve(), aside=Path(temporary) / "old")
-    except OSError as error:
-        raise RunError(f"{folder}: the run cannot be written ({error.strerror or error})") from error
+    with replaced_whole(folder, "run") as new:
+        arrays = {name: np.ascontiguousarray(array) for name, array in run.model.state().items()}
+        (new / "model.safetensors").write_bytes(save(arrays))
+        _write_json(new / "config.json", run.facts)
+        _write_json(new / "metrics.json", run.metrics)
+        _write_log(new / "log.csv", log)
+        if run.metrics["interrupted"] and (folder / _CHECKPOINT).exists():
+            shutil.copyfile(folder / _CHECKPOINT, new / _CHECKPOINT)
 
 
 def describe_run(folder: Path | str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,25 +96,35 @@ def content_hash(days: Days, locations: Locations, targets: Targets) -> str:
 def write_dataset(folder: Path, dataset: Dataset, *, rejects: Path | None = None) -> None:
     """Write the folder at once: it is complete or not there. An older dataset in its place is replaced."""
     check_writable(folder)
+    with replaced_whole(folder, "dataset") as new:
+        pq.write_table(_days_table(dataset.days), new / "days.parquet", compression="zstd")
+        pq.write_table(_targets_table(dataset.targets), new / "targets.parquet", compression="zstd")
+        write_locations(new / "locations.parquet", dataset.locations)
+        page = json.dumps(dataset.facts, indent=2, ensure_ascii=False) + "\n"
+        (new / "dataset.json").write_text(page, encoding="utf-8")
+        if rejects is not None:
+            shutil.move(rejects, new / "rejects.parquet")
+
+
+@contextmanager
+def replaced_whole(folder: Path, what: str) -> Iterator[Path]:
+    """An empty folder to write to, which takes the place of `folder` when all went well and is gone when not.
+
+    Raises RunError where the disk refuses; `what` is being written.
+    """
     try:
         home = folder.resolve().parent
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=home, ignore_cleanup_errors=True) as temporary:
             new = Path(temporary) / "new"
             new.mkdir()
-            pq.write_table(_days_table(dataset.days), new / "days.parquet", compression="zstd")
-            pq.write_table(_targets_table(dataset.targets), new / "targets.parquet", compression="zstd")
-            write_locations(new / "locations.parquet", dataset.locations)
-            page = json.dumps(dataset.facts, indent=2, ensure_ascii=False) + "\n"
-            (new / "dataset.json").write_text(page, encoding="utf-8")
-            if rejects is not None:
-                shutil.move(rejects, new / "rejects.parquet")
-            put_folder(new, folder.resolve(), aside=Path(temporary) / "old")
+            yield new
+            _put(new, folder.resolve(), aside=Path(temporary) / "old")
     except OSError as error:
-        raise RunError(f"{folder}: the dataset cannot be written ({error.strerror or error})") from error
+        raise RunError(f"{folder}: the {what} cannot be written ({error.strerror or error})") from error
 
 
-def put_folder(new: Path, folder: Path, *, aside: Path) -> None:
+def _put(new: Path, folder: Path, *, aside: Path) -> None:
     """Move `new` to `folder`; what was there goes `aside`, and back again when the move fails."""
     if not folder.exists():
         new.replace(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.nouns import Bool, Days, Float64, Targets
+from attnmove.nouns import Bool, Days, Float64, Int64, Targets
 from attnmove.prep.config import Preparation
 from attnmove.prep.history import history_rows
 
@@ -38,7 +38,15 @@ def draw_targets(days: Days, how: Preparation) -> Targets:
 
 def hide(observed: Bool, n: int, *, pattern: str, slot_minutes: int, rng: np.random.Generator) -> Bool:
     """(N, T) True at the slots to hide: the n observed ones that come first in the pattern's random order."""
-    priority = _PRIORITIES[pattern](observed.shape, slot_minutes, rng)
+    return _first(observed, n, _PRIORITIES[pattern](observed.shape, slot_minutes, rng))
+
+
+def redraw(observed: Bool, n: Int64, rng: np.random.Generator) -> Bool:
+    """(N, T) True at the slots to hide: n (N,) observed ones of each day, drawn evenly; one always stays visible."""
+    return _first(observed, n, rng.random(observed.shape))
+
+
+def _first(observed: Bool, n: int | Int64, priority: Float64) -> Bool:
     priority[~observed] = np.inf
     order = np.argsort(priority, axis=1, kind="stable")
     wanted = np.minimum(n, np.maximum(observed.sum(axis=1) - 1, 0))

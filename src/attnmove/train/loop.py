@@ -21,6 +21,7 @@ from attnmove.errors import ConfigError, RunError
 from attnmove.nets.batch import CaseTensors, plan_of
 from attnmove.nets.layers import Network
 from attnmove.nouns import Bool, Int64
+from attnmove.prep.hide import redraw
 from attnmove.train.checkpoint import Progress, Weights, load_checkpoint, save_checkpoint, weights_of
 from attnmove.train.config import Training
 
@@ -178,7 +179,9 @@ class _Loop:
     def _pass(self, number: int, rng: np.random.Generator) -> float:
         """Mean loss over the targets of the epoch."""
         how, accelerator, data = self.how, self.accelerator, self.train.data
-        hidden = redraw(self.train, rng) if how.masks == "redrawn" else self.train.hidden
+        hidden = self.train.hidden
+        if how.masks == "redrawn":
+            hidden = redraw(self.train.observed, hidden.sum(axis=1), rng)
         shared = how.batch_days * accelerator.num_processes
         plan = plan_of(data, hidden, self._order(rng, shared))
         total, count = torch.zeros((), device=accelerator.device), 0
@@ -251,14 +254,6 @@ def _seeded(seed: int, epoch: int) -> Iterator[np.random.Generator]:
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(int(rng.integers(2**62)))
         yield rng
-
-
-def redraw(asked: Asked, rng: np.random.Generator) -> Bool:
-    """(K, T) other slots to hide: of every day as many as are hidden now, chosen among all that are observed."""
-    chance = np.where(asked.observed, rng.random(asked.observed.shape), 2.0)
-    rank = chance.argsort(axis=1).argsort(axis=1)
-    hidden: Bool = rank < asked.hidden.sum(axis=1, keepdims=True)
-    return hidden
 
 
 @torch.no_grad()
