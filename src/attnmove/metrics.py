@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,35 @@ from attnmove.nouns import Bool, Float64, Int32, Int64
 
 Floats = npt.NDArray[np.floating[Any]]
 
+LEAST_ANSWERS = 30
+"""Answers below which a share of right ones promises nothing: a few surest answers may all be right by luck."""
 _CONFIDENCE_BINS = 15
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """What answering only the surest targets gains, an entry a distinct confidence from the highest down."""
+
+    confidence: Float64 = field(repr=False)
+    """A target is answered when its confidence is this or more."""
+    n: Int64 = field(repr=False)
+    """Targets answered."""
+    coverage: Float64 = field(repr=False)
+    """Share of the targets that is answered."""
+    precision: Float64 = field(repr=False)
+    """Share of the answered targets that is right."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Confidence beside accuracy, an entry a bin of confidences from the lowest up; NaN in an empty bin."""
+
+    n: Int64 = field(repr=False)
+    """Targets in the bin."""
+    confidence: Float64 = field(repr=False)
+    """Their mean confidence."""
+    accuracy: Float64 = field(repr=False)
+    """Share of them that is right."""
 
 
 def ranks_of(log_prob: Floats, truth: Int32) -> Int64:
@@ -50,13 +79,55 @@ def mean_nll(log_prob: Floats) -> float:
 def calibration_error(confidence: Floats, right: Bool) -> float:
     """Expected calibration error of the first answers: how far confidence and accuracy are apart, from 0 to 1.
 
-    Confidences fall into 15 equally wide bins, open below and closed above; each bin counts with its targets.
+    Each bin of `reliability` counts with its targets.
     """
     if len(confidence) == 0:
         return float("nan")
+    bins = reliability(confidence, right)
+    used = bins.n > 0
+    return float((bins.n * np.abs(bins.confidence - bins.accuracy))[used].sum() / len(confidence))
+
+
+def reliability(confidence: Floats, right: Bool) -> Reliability:
+    """Confidence and accuracy of the first answers in 15 equally wide bins, open below and closed above."""
     bins = np.clip(np.ceil(confidence * _CONFIDENCE_BINS).astype(np.int64) - 1, 0, _CONFIDENCE_BINS - 1)
-    surplus = np.bincount(bins, weights=confidence.astype(np.float64) - right, minlength=_CONFIDENCE_BINS)
-    return float(np.abs(surplus).sum() / len(confidence))
+    n = np.bincount(bins, minlength=_CONFIDENCE_BINS)
+    total = np.bincount(bins, weights=confidence, minlength=_CONFIDENCE_BINS)
+    hits = np.bincount(bins, weights=right, minlength=_CONFIDENCE_BINS)
+    divisor = np.where(n > 0, n, np.nan)
+    return Reliability(n, total / divisor, hits / divisor)
+
+
+def risk_coverage(confidence: Floats, right: Bool) -> RiskCoverage:
+    """Coverage and precision when only targets of at least a confidence are answered; equal ones come together.
+
+    >>> curve = risk_coverage(np.array([0.9, 0.5, 0.5]), np.array([True, True, False]))
+    >>> curve.confidence.tolist(), curve.n.tolist(), curve.precision.round(2).tolist()
+    ([0.9, 0.5], [1, 3], [1.0, 0.67])
+    """
+    level, place = np.unique(confidence, return_inverse=True)
+    n = np.bincount(place, minlength=len(level))[::-1].cumsum()
+    n_right = np.bincount(place, weights=right, minlength=len(level))[::-1].cumsum()
+    return RiskCoverage(level[::-1].astype(np.float64), n, n / max(1, len(confidence)), n_right / n)
+
+
+def area_under_risk(confidence: Floats, right: Bool) -> float:
+    """AURC, the mean over coverage of the share of wrong answers, from 0 to 1; smaller where sure answers are right.
+
+    Each target counts with the wrong answers among all targets that are at least as sure as it is.
+    """
+    curve = risk_coverage(confidence, right)
+    return float(((1 - curve.precision) * np.diff(curve.coverage, prepend=0)).sum()) if len(right) else float("nan")
+
+
+def threshold_for(confidence: Floats, right: Bool, precision: float) -> float:
+    """The lowest confidence such that of all answers at least as sure, at least the share `precision` was right.
+
+    NaN when there is none. Fewer than 30 answers promise nothing, so no threshold leaves fewer.
+    """
+    curve = risk_coverage(confidence, right)
+    kept = curve.confidence[(curve.n >= LEAST_ANSWERS) & (curve.precision >= precision)]
+    return float(kept.min()) if len(kept) else float("nan")
 
 
 def _mean(values: npt.NDArray[Any]) -> float:

@@ -60,6 +60,44 @@ def test_evaluate_json_with_a_file_writes_it_and_shows_the_table(dataset: Path, 
     assert json.loads((tmp_path / "out.json").read_text())[0]["model"] == "top"
 
 
+def test_evaluate_leaves_out_what_is_not_sure_enough(dataset: Path) -> None:
+    shown = run("evaluate", dataset, "vote", "--min-confidence", "0.6").stdout
+    assert all(head in shown for head in ("from", "coverage", "precision", "0.6000", "least confidence answered"))
+    (row,) = json.loads(run("evaluate", dataset, "vote", "--min-confidence", "0.6", "--json").stdout)
+    assert row["min_confidence"] == 0.6
+    assert 0 <= row["coverage"] <= 1
+    assert "coverage" not in run("evaluate", dataset, "vote").stdout
+
+
+def test_evaluate_chooses_the_confidence_for_a_precision_and_says_so(dataset: Path) -> None:
+    result = run("evaluate", dataset, "top", "vote", "--precision", "0.6")
+    assert "for 0.6 right on valid" in result.stdout
+    assert "note: top answers nothing: precision 0.6 is not reached on the 30 validation targets" in result.stderr
+    top, vote = json.loads(run("evaluate", dataset, "top", "vote", "--precision", "0.6", "--json").stdout)
+    assert top["min_confidence"] is top["precision"] is None
+    assert 0 < vote["min_confidence"] < 1
+
+
+def test_a_table_with_abstention_intervals_and_slices_fits_eighty_columns(dataset: Path) -> None:
+    shown = run("evaluate", dataset, "vote", "--precision", "0.6", "--by", "gap", "--intervals").stdout
+    assert "vote  gap=after last" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+def test_evaluate_writes_the_curves_of_each_model(dataset: Path, tmp_path: Path) -> None:
+    file = tmp_path / "curves.csv"
+    assert "wrote" in run("evaluate", dataset, "top", "vote", "--curves", file).stdout
+    with file.open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert list(rows[0]) == ["model", "run", "split", "curve", "confidence", "coverage", "precision", "n"]
+    assert {(row["model"], row["curve"]) for row in rows} == {
+        (model, curve) for model in ("top", "vote") for curve in ("risk_coverage", "reliability")
+    }
+    file.unlink()
+    json.loads(run("evaluate", dataset, "top", "--curves", file, "--json").stdout)
+    assert file.exists()
+
+
 def test_evaluate_says_when_a_run_learnt_elsewhere(dataset: Path, tmp_path: Path) -> None:
     train_run(read_dataset(dataset), "top", tmp_path / "run")
     fewer = write_small(tmp_path / "fewer", splits=("past", "train", "train", "test"))
@@ -108,6 +146,14 @@ def test_compare_says_which_model_it_left_out(tmp_path: Path) -> None:
         (["evaluate", "{}", "top", "--json", "a.json", "b.json"], "one file at most"),
         (["evaluate", "{}", "out.json"], "no model or run 'out.json'"),
         (["evaluate", "{}", "top", "--json", "{}/days.parquet/out.json"], "cannot be written"),
+        (["evaluate", "{}", "top", "--curves", "{}"], "cannot be written"),
+        (
+            ["evaluate", "{}", "top", "--min-confidence", "1.5"],
+            "min_confidence: expected a number from 0 to 1, found 1.5",
+        ),
+        (["evaluate", "{}", "top", "--precision", "-1"], "precision: expected a number from 0 to 1, found -1"),
+        (["evaluate", "{}", "top", "--precision", "0.9", "--min-confidence", "0.9"], "found both"),
+        (["evaluate", "{}", "top", "--precision", "1"], "top: precision 1 is not reached"),
         (["evaluate", "{}/days.parquet", "top"], "not a dataset"),
         (["compare", "{}", "-o", "r", "--models", "votes"], "no model 'votes'; did you mean vote?"),
         (["compare", "{}", "-o", "r", "--set", "habit"], "expected key=value"),

@@ -31,7 +31,39 @@ def test_the_first_row_measures_every_target() -> None:
     assert row["map"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     assert row["nll"] == pytest.approx(-np.log([0.5, 0.1, 0.2]).mean())
     assert row["ece"] == pytest.approx((0.5 + 0.8 + 0.4) / 3)
-    assert list(row)[4:] == list(MEASURES)
+    assert list(row)[4:] == [*MEASURES, "aurc", "sure_n", "sure_recall"]
+
+
+def test_a_row_says_how_well_confidence_tells_right_from_wrong() -> None:
+    (row,) = evaluate(Fixed([[0.05, 0.9, 0.05], [0.04, 0.01, 0.95], [0.4, 0.4, 0.2]]), CASES)
+    # The surest is wrong, the next right, the last wrong.
+    assert row["aurc"] == pytest.approx((1 + 1 / 2 + 2 / 3) / 3)
+    assert (row["sure_n"], row["sure_recall"]) == (2, 0.5)
+    (row,) = evaluate(Fixed(ANSWERS), CASES)
+    assert (row["sure_n"], row["sure_recall"]) == (0, None)
+
+
+def test_what_is_not_sure_enough_is_not_answered_but_counts_in_every_other_measure() -> None:
+    plain = evaluate(Fixed(ANSWERS), CASES, by=["places"])
+    rows = evaluate(Fixed(ANSWERS), CASES, by=["places"], min_confidence=0.5)
+    assert [(row["min_confidence"], row["coverage"], row["precision"]) for row in rows] == [
+        (0.5, pytest.approx(2 / 3), 0.5),  # 0.5, right; 0.8, wrong; 0.4
+        (0.5, 0.5, 0.0),
+        (0.5, 1.0, 1.0),
+    ]
+    for before, row in zip(plain, rows, strict=True):
+        assert {name: row[name] for name in MEASURES} == {name: before[name] for name in MEASURES}
+
+
+def test_where_nothing_is_answered_there_is_no_precision() -> None:
+    (row,) = evaluate(Fixed(ANSWERS), CASES, min_confidence=0.9)
+    assert (row["coverage"], row["precision"]) == (0.0, None)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, math.nan])
+def test_a_confidence_is_from_zero_to_one(wrong: float) -> None:
+    with pytest.raises(ConfigError, match="min_confidence: expected a number from 0 to 1"):
+        evaluate(Nearest(), CASES, min_confidence=wrong)
 
 
 def test_slices_follow_and_add_up_to_the_whole() -> None:
@@ -58,7 +90,8 @@ def test_without_targets_the_measures_are_nan_and_n_is_zero() -> None:
     none = CASES.rows(np.zeros(0, dtype=np.int64))
     (row,) = evaluate(Nearest().fit(CASES), none, by=["hour"])
     assert row["n"] == 0
-    assert all(math.isnan(row[name]) for name in MEASURES)
+    assert all(math.isnan(row[name]) for name in (*MEASURES, "aurc"))
+    assert (row["sure_n"], row["sure_recall"]) == (0, None)
 
 
 def test_the_public_function_measures_a_fitted_model() -> None:

@@ -20,15 +20,34 @@ _HEADS = {
     "nll": "NLL",
     "ece": "ECE",
 }
+_ABSTAINING_HEADS = {
+    "recall": "recall",
+    "map": "MAP",
+    "min_confidence": "from",
+    "coverage": "coverage",
+    "precision": "precision",
+}
+"""Where models leave targets out; with intervals and slices, more does not fit into 80 columns."""
 _SMALLER_IS_BETTER = ("distance_m", "nll", "ece")
+_N_NAMES = 2
+"""Columns of names before those of numbers."""
 
 
-def show_measures(rows: list[dict[str, Any]], *, title: str) -> None:
-    """A row for each model and slice; an interval stands below its measure."""
-    table = _table("model", "slice", "n", title=title)
+def show_measures(rows: list[dict[str, Any]], *, title: str, precision: float | None = None) -> None:
+    """A row for each model and slice; an interval stands below its measure.
+
+    Where models leave targets out, the caption says what the confidence from which on they answer was chosen for.
+    """
+    abstaining = "min_confidence" in rows[0]
+    heads = _ABSTAINING_HEADS if abstaining else _HEADS
+    table = _table("model", "slice", "n", *heads.values(), title=title)
+    if abstaining:
+        chosen = "" if precision is None else f", for {precision:g} right on valid"
+        table.caption = f"from: least confidence answered{chosen}"
+        table.caption_justify = "left"
     for row in rows:
         model = row["model"] if row["run"] is None else f"{row['model']} ({row['run']})"
-        measures = [_number(name, row[name]) + _interval(name, row) for name in _HEADS]
+        measures = [_number(name, row[name]) + _interval(name, row) for name in heads]
         table.add_row(escape(model), escape(row["slice"]), f"{row['n']:,}", *measures)
     print_table(table)
 
@@ -37,7 +56,7 @@ def show_comparison(summary: list[dict[str, Any]], *, title: str) -> None:
     """A row for each model on all test targets: mean and, below, ± standard deviation over seeds; the best in bold."""
     rows = [row for row in summary if row["split"] == "test" and row["slice"] == "all"]
     best = {name: _best(name, [row[name] for row in rows]) for name in _HEADS}
-    table = _table("model", "seeds", "n", title=title)
+    table = _table("model", "seeds", "n", *_HEADS.values(), title=title)
     for row in rows:
         cells = []
         for name in _HEADS:
@@ -52,9 +71,9 @@ def show_comparison(summary: list[dict[str, Any]], *, title: str) -> None:
 def _table(*heads: str, title: str) -> Table:
     """Narrow enough for 80 columns, and where it is not, names fold before a number is cut."""
     table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for head in heads[:-1]:
+    for head in heads[:_N_NAMES]:
         table.add_column(head, overflow="fold")
-    for head in (heads[-1], *_HEADS.values()):
+    for head in heads[_N_NAMES:]:
         table.add_column(head, justify="right", no_wrap=True)
     return table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -14,12 +14,31 @@ from attnmove.cli.render import AsJson, err, json_text, out, print_json, show, s
 from attnmove.cli.root import Stopped, app
 from attnmove.errors import ConfigError
 
+if TYPE_CHECKING:
+    from attnmove.measure.named import Evaluation
+
 Protocol = Annotated[
     str, typer.Option(help="What earlier validation and test days show. paper: everything; strict: visible slots only.")
 ]
 By = Annotated[
     str | None,
     typer.Option(help="Also measure slice by slice: missing_rate, hour, places, gap; several separated by commas."),
+]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(metavar="P", help="Answer only where the first answer's probability is P or more, from 0 to 1."),
+]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        metavar="Q",
+        help="Answer only from the confidence on that had the share Q right on the validation days. On --split valid, "
+        "where it was chosen, that is optimistic.",
+    ),
+]
+Curves = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.csv", help="Also write risk against coverage, and accuracy bin by bin of confidence."),
 ]
 Device = Annotated[str, typer.Option(help="Where networks compute: auto, cpu, cuda, mps.")]
 
@@ -108,6 +127,9 @@ def evaluate(
     protocol: Protocol = "paper",
     by: By = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="Add 95 % intervals over users.")] = False,
+    min_confidence: MinConfidence = None,
+    precision: Precision = None,
+    curves: Curves = None,
     seed: Annotated[int, typer.Option(help="Of the models that are fitted.")] = 0,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -116,36 +138,51 @@ def evaluate(
 
     The rules nearest and vote cost seconds: name them beside a network to see what it is worth.
     """
+    from attnmove.measure.curves import write_curves
     from attnmove.measure.named import evaluate_named
     from attnmove.measure.record import make_room, write_whole
 
-    files = [name for name in names if as_json and name.endswith(".json")]
-    wanted = [name for name in names if name not in files]
+    files = [Path(name) for name in names if as_json and name.endswith(".json")]
+    wanted = [name for name in names if Path(name) not in files]
     if not wanted or len(files) > 1:
         raise ConfigError("expected one model or more, and one file at most; attnmove models lists the models")
-    for file in files:
-        make_room(Path(file))
+    outputs = files if curves is None else [*files, curves]
+    for file in outputs:
+        make_room(file)
     with steps(len(wanted)) as step:
-        rows = evaluate_named(
+        made = evaluate_named(
             dataset,
             wanted,
             split=split,
             protocol=protocol,
             by=_listed(by),
             intervals=intervals,
+            min_confidence=min_confidence,
+            precision=precision,
             seed=seed,
             device=device,
             progress=step,
         )
-    for run in dict.fromkeys(row["run"] for row in rows if row["trained_on"] != row["dataset_hash"]):
-        err.print(f"note: {escape(run)} learnt from another dataset; days measured here may be among its training days")
-    if as_json and not files:
-        print_json(rows)
-        return
-    show_measures(rows, title=f"{dataset}, {split}, {protocol} protocol")
+    _say_notes(made)
+    only_json = as_json and not files
+    if only_json:
+        print_json(made.rows)
+    else:
+        show_measures(made.rows, title=f"{dataset}, {split}, {protocol} protocol", precision=precision)
     for file in files:
-        write_whole(Path(file), json_text(rows) + "\n")
-        out.print(f"wrote {escape(file)}", highlight=False)
+        write_whole(file, json_text(made.rows) + "\n")
+    if curves is not None:
+        write_curves(curves, made.curves)
+    for file in () if only_json else outputs:
+        out.print(f"wrote {escape(str(file))}", highlight=False)
+
+
+def _say_notes(made: Evaluation) -> None:
+    """What a reader of the measures should know, on standard error."""
+    for run in dict.fromkeys(row["run"] for row in made.rows if row["trained_on"] != row["dataset_hash"]):
+        err.print(f"note: {escape(run)} learnt from another dataset; days measured here may be among its training days")
+    for name, why in made.refused.items():
+        err.print(f"note: {escape(name)} answers nothing: {escape(why)}", highlight=False, soft_wrap=True)
 
 
 @app.command()

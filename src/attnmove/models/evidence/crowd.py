@@ -1,0 +1,258 @@
+"""What other people do: counts over the training days, from which each user's own are taken out again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from attnmove.errors import DataError, RunError
+from attnmove.models.contract import State, check_ranges, check_within, taken
+from attnmove.models.habits import day_rows, spread, user_keys
+from attnmove.nouns import MISSING, Bool, Cases, Float32, Int32, Int64
+
+TIMES_OF_DAY = 8
+"""Parts of the day in which visits are counted apart."""
+_LONGEST_MOVE = 4
+"""Slots between the two ends of a move; a move over n slots counts 1 / n."""
+_WEIGHT = 12
+"""What a move over one slot counts, so that counts stay whole numbers: divisible by 1 to _LONGEST_MOVE."""
+_KEPT_MOVES = 64
+"""Most frequent moves kept from, and to, a location."""
+_KEPT_POPULAR = 40
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Whole numbers by key: a sparse table."""
+
+    key: Int64
+    """Ascending, each once."""
+    count: Int64
+
+    @classmethod
+    def of(cls, keys: Int64, weights: Int64 | None = None) -> Counts:
+        key, inverse, count = np.unique(keys, return_inverse=True, return_counts=True)
+        if weights is not None:
+            count = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
+        return cls(key, count.astype(np.int64))
+
+    def at(self, keys: Int64) -> Int64:
+        """The count of each key, 0 where there is none."""
+        if len(self.key) == 0:
+            return np.zeros(keys.shape, dtype=np.int64)
+        found = np.minimum(np.searchsorted(self.key, keys), len(self.key) - 1)
+        return np.where(self.key[found] == keys, self.count[found], 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Visits by location and time of day, and moves from location to location, of all and of each user.
+
+    Whoever asks for a user's evidence asks with the user's number and gets the counts of all the others.
+    """
+
+    user: Int64
+    """(U,) keys of the users, ascending; a user's number is the position."""
+    visits: Int64
+    """(L * TIMES_OF_DAY,) by location, then time of day."""
+    people: Int64
+    """(L,) users who were seen there."""
+    own_visits_key: Int64
+    """number * L * TIMES_OF_DAY + location * TIMES_OF_DAY + time of day."""
+    own_visits: Int64
+    moves_key: Int64
+    """from * L + to."""
+    moves: Int64
+    own_moves_key: Int64
+    """(number * L + from) * L + to."""
+    own_moves: Int64
+
+    @classmethod
+    def of(cls, cases: Cases) -> Crowd:
+        """What the whole days of the cases show."""
+        n = len(cases.locations)
+        rows = day_rows(cases)
+        loc = cases.loc[rows].astype(np.int64)
+        user, number = np.unique(user_keys(cases.user[rows]), return_inverse=True)
+        row, slot = np.nonzero(loc != MISSING)
+        visit = loc[row, slot] * TIMES_OF_DAY + slot * TIMES_OF_DAY // max(1, loc.shape[1])
+        own = Counts.of(number[row] * (n * TIMES_OF_DAY) + visit)
+        moved, weight, mover = _moves(loc, n)
+        all_moves, own_moves = Counts.of(moved, weight), Counts.of(number[mover] * (n * n) + moved, weight)
+        return cls(
+            user=user,
+            visits=np.bincount(visit, minlength=n * TIMES_OF_DAY).astype(np.int64),
+            people=np.bincount(np.unique(own.key // TIMES_OF_DAY) % max(1, n), minlength=n).astype(np.int64),
+            own_visits_key=own.key,
+            own_visits=own.count,
+            moves_key=all_moves.key,
+            moves=all_moves.count,
+            own_moves_key=own_moves.key,
+            own_moves=own_moves.count,
+        )
+
+    @property
+    def n_locations(self) -> int:
+        return len(self.people)
+
+    def numbers_of(self, cases: Cases) -> Int64:
+        """(K,) the number of each row's user, MISSING for a stranger."""
+        keys = user_keys(cases.user)
+        if len(self.user) == 0:
+            return np.full(len(keys), MISSING)
+        at = np.minimum(np.searchsorted(self.user, keys), len(self.user) - 1)
+        return np.where(self.user[at] == keys, at, MISSING)
+
+    def visits_at(self, number: Int64, place: Int64, slot: Int64, n_slots: int) -> tuple[Float32, Float32, Float32]:
+        """Of everybody else at each location: visits, visits at this time of day, people."""
+        pair = number * self.n_locations + place
+        stranger = number == MISSING
+        found, mine = _found(self._own_pairs, pair)
+        mine &= ~stranger
+        own = np.where(mine[:, None], self._own_table[found], 0) if len(self._own_pairs) else np.zeros((len(pair), 1))
+        time = slot * TIMES_OF_DAY // n_slots
+        by_time = self.visits.reshape(-1, TIMES_OF_DAY)
+        at_time = by_time[place, time] - (own[np.arange(len(place)), time] if own.shape[1] > 1 else 0)
+        total = self._total[place] - own.sum(axis=1)
+        return total.astype(np.float32), at_time.astype(np.float32), (self.people[place] - mine).astype(np.float32)
+
+    def moves_from(self, number: Int64, place: Int32) -> tuple[Int64, Int64, Float32]:
+        """Where everybody else goes from each place: which of `place`, where to, and how often."""
+        return self._others(number, place, self._successors, leaving=True)
+
+    def moves_to(self, number: Int64, place: Int32) -> tuple[Int64, Int64, Float32]:
+        """Where everybody else comes from to each place: which of `place`, where from, and how often."""
+        return self._others(number, place, self._predecessors, leaving=False)
+
+    def popular(self, number: Int64, k: int) -> Int64:
+        """(M, k) the locations that most others visit, for each user number; MISSING where there are fewer."""
+        distinct, which = np.unique(number, return_inverse=True)
+        there = self._popular
+        user = np.repeat(distinct, len(there))
+        place = np.tile(there, len(distinct))
+        _, mine = _found(self._own_pairs, user * self.n_locations + place)
+        people = (self.people[place] - (mine & (user != MISSING))).reshape(len(distinct), len(there))
+        order = np.argsort(-people, axis=1, kind="stable")[:, :k]
+        some = np.take_along_axis(people, order, axis=1) > 0
+        best: Int64 = np.where(some, there[order], MISSING)
+        return best[which]
+
+    def check(self, cases: Cases) -> None:
+        """Raise DataError unless the cases are about the locations that were counted."""
+        if len(cases.locations) != self.n_locations:
+            raise DataError(
+                f"the model knows {self.n_locations:,} locations, the data have {len(cases.locations):,}: it was "
+                "trained on another dataset"
+            )
+
+    def state(self) -> State:
+        """The arrays of a run."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def restored(cls, state: State) -> Crowd:
+        """The crowd of a run's arrays. Raises RunError where they cannot be one."""
+        made = cls(**{name: taken(state, name, "i") for name in cls.__dataclass_fields__})
+        n, users = made.n_locations, len(made.user)
+        pairs = ((made.own_visits_key, made.own_visits), (made.moves_key, made.moves))
+        if n == 0 or any(len(key) != len(count) for key, count in (*pairs, (made.own_moves_key, made.own_moves))):
+            raise RunError("arrays of counts that do not fit together")
+        if len(made.visits) != n * TIMES_OF_DAY:
+            raise RunError("visits of other locations than there are")
+        check_within(made.own_visits_key, 0, users * n * TIMES_OF_DAY)
+        check_within(made.moves_key, 0, n * n)
+        check_within(made.own_moves_key, 0, users * n * n)
+        for key in (made.user, made.own_visits_key, made.moves_key, made.own_moves_key):
+            if np.any(np.diff(key) <= 0):
+                raise RunError("keys that do not rise")
+        return made
+
+    def _others(
+        self, number: Int64, place: Int32, lists: tuple[Int64, Int64, Int64], *, leaving: bool
+    ) -> tuple[Int64, Int64, Float32]:
+        start, other, count = lists
+        asked = np.flatnonzero(place != MISSING)
+        at = place[asked].astype(np.int64)
+        which, entry = spread(start[at], start[at + 1])
+        which, to = asked[which], other[entry]
+        here = place[which].astype(np.int64)
+        pair = here * self.n_locations + to if leaving else to * self.n_locations + here
+        own_key = number[which] * self.n_locations**2 + pair
+        own = np.where(number[which] == MISSING, 0, Counts(self.own_moves_key, self.own_moves).at(own_key))
+        left = count[entry] - own
+        some = left > 0  # a place only the user goes to is no news of others
+        return which[some], to[some], (left[some] / _WEIGHT).astype(np.float32)
+
+    @cached_property
+    def _total(self) -> Int64:
+        total: Int64 = self.visits.reshape(-1, TIMES_OF_DAY).sum(axis=1)
+        return total
+
+    @cached_property
+    def _own_pairs(self) -> Int64:
+        """number * L + location of every user's places, ascending."""
+        return np.unique(self.own_visits_key // TIMES_OF_DAY)
+
+    @cached_property
+    def _own_table(self) -> Int64:
+        """(pairs, TIMES_OF_DAY)"""
+        table = np.zeros((len(self._own_pairs), TIMES_OF_DAY), dtype=np.int64)
+        row = np.searchsorted(self._own_pairs, self.own_visits_key // TIMES_OF_DAY)
+        table[row, self.own_visits_key % TIMES_OF_DAY] = self.own_visits
+        return table
+
+    @cached_property
+    def _popular(self) -> Int64:
+        return np.argsort(-self.people, kind="stable")[:_KEPT_POPULAR]
+
+    @cached_property
+    def _successors(self) -> tuple[Int64, Int64, Int64]:
+        n = self.n_locations
+        return _most_frequent(self.moves_key // n, self.moves_key % n, self.moves, n)
+
+    @cached_property
+    def _predecessors(self) -> tuple[Int64, Int64, Int64]:
+        n = self.n_locations
+        return _most_frequent(self.moves_key % n, self.moves_key // n, self.moves, n)
+
+
+def _moves(loc: Int64, n_locations: int) -> tuple[Int64, Int64, Int64]:
+    """Every move within a day as from * L + to, its weight, and its row."""
+    pair, weight, row = [], [], []
+    for lag in range(1, min(_LONGEST_MOVE, loc.shape[1] - 1) + 1):
+        here, there = loc[:, :-lag], loc[:, lag:]
+        r, s = np.nonzero((here != MISSING) & (there != MISSING))
+        pair.append(here[r, s] * n_locations + there[r, s])
+        weight.append(np.full(len(r), _WEIGHT // lag))
+        row.append(r)
+    none = [np.zeros(0, dtype=np.int64)]
+    return np.concatenate(pair or none), np.concatenate(weight or none), np.concatenate(row or none)
+
+
+def _most_frequent(group: Int64, member: Int64, count: Int64, n_groups: int) -> tuple[Int64, Int64, Int64]:
+    """For each group the members of the highest counts: where a group begins, its members, their counts."""
+    order = np.lexsort((member, -count, group))
+    group, member, count = group[order], member[order], count[order]
+    start = np.searchsorted(group, np.arange(n_groups + 1))
+    kept = np.arange(len(group)) - start[group] < _KEPT_MOVES
+    start = np.searchsorted(group[kept], np.arange(n_groups + 1))
+    check_ranges(start, int(kept.sum()))
+    return start, member[kept], count[kept]
+
+
+def _found(keys: Int64, wanted: Int64) -> tuple[Int64, Bool]:
+    """Where each wanted key is among the ascending keys, and whether it is there."""
+    if len(keys) == 0:
+        return np.zeros(wanted.shape, dtype=np.int64), np.zeros(wanted.shape, dtype=np.bool_)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    there: Bool = keys[at] == wanted
+    return at, there
+
+
+def found(keys: Int64, wanted: npt.NDArray[Any]) -> tuple[Int64, Bool]:
+    """Where each wanted key is among the ascending keys, and whether it is there."""
+    return _found(keys, wanted)
