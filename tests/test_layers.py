@@ -45,6 +45,7 @@ OWNERS = {
     "osmium": {"space"},
     "pandas": {"bench"},
     "torch": {"bench", "nets", "train", "models"},
+    "lightgbm": {"models"},
     "fastapi": {"serve"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -81,6 +81,11 @@ def not_fitted(model: object) -> NotFittedError:
     return NotFittedError(f"{type(model).__name__} has not learnt anything yet: call fit, or load a run")
 
 
+def under(prefix: str, state: State) -> State:
+    """The arrays whose names begin with the prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
 def taken(state: State, name: str, kind: str) -> npt.NDArray[Any]:
     """The array of this name, in one dimension and of this kind: i for whole numbers, f for others.
 
@@ -93,7 +98,7 @@ def taken(state: State, name: str, kind: str) -> npt.NDArray[Any]:
 
 def check_ranges(start: Int64, n: int) -> None:
     """Raise RunError unless `start` rises from 0 to `n`."""
-    if len(start) == 0 or start[0] != 0 or start[-1] != n or np.any(np.diff(start) < 0):
+    if len(start) == 0 or start[0] != 0 or start[-1] != n or np.any(start[1:] < start[:-1]):
         raise RunError("ranges that do not fit the array they cut")
 
 

@@ -19,6 +19,7 @@ from attnmove.models.contract import (
     normalised,
     not_fitted,
     taken,
+    under,
 )
 from attnmove.models.habits import Habits, day_rows, spread
 from attnmove.nouns import EARTH_RADIUS_M, MISSING, Cases, Float32, Float64, Int32, Int64
@@ -109,8 +110,8 @@ class Forest:
         return habits | {f"trees/{name}": getattr(self._trees, name) for name in Trees.__dataclass_fields__}
 
     def restore(self, state: State) -> Self:
-        habits = Habits.restored(_under("habits/", state))
-        self._trees = Trees.restored(_under("trees/", state), n_answers=len(habits.everyone) + len(_RELATIVE))
+        habits = Habits.restored(under("habits/", state))
+        self._trees = Trees.restored(under("trees/", state), n_answers=len(habits.everyone) + len(_RELATIVE))
         self._habits = habits
         return self
 
@@ -129,10 +130,6 @@ class Forest:
             known = place != MISSING
             np.add.at(weight, (target[known] + start, place[known]), (1 - self.config.popularity) * share[known])
         return normalised(weight)
-
-
-def _under(prefix: str, state: State) -> State:
-    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)

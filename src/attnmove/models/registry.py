@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnmove.errors import ConfigError, check_names
+from attnmove.models.boost import Boost, BoostConfig
 from attnmove.models.contract import Recoverer
+from attnmove.models.evidential import Evidential, LessonConfig
 from attnmove.models.forest import Forest, ForestConfig
 from attnmove.models.networks import NETWORKS, build
 from attnmove.models.rules import History, Linear, LinearConfig, Nearest, Top, Vote, VoteConfig
@@ -25,7 +27,7 @@ class Entry:
     defaults: tuple[Any, ...] = ()
     """Its configurations: frozen dataclasses."""
     kind: str = "rule"
-    """rule (fits at once), forest, or network (is trained)."""
+    """rule (fits at once), forest, trees (boosted, over the evidence), or network (is trained)."""
 
 
 def _rule(make: Callable[..., Recoverer]) -> Callable[..., Recoverer]:
@@ -36,7 +38,17 @@ def _forest(config: ForestConfig, *, seed: int, device: str) -> Recoverer:
     return Forest(config, seed=seed)
 
 
+def _boost(config: BoostConfig, lessons: LessonConfig, *, seed: int, device: str) -> Recoverer:
+    return Evidential(Boost(config, seed=seed), lessons, seed=seed)
+
+
 MODELS: dict[str, Entry] = {
+    "boost": Entry(
+        "boosted trees over the places in play and what speaks for each",
+        _boost,
+        (BoostConfig(), LessonConfig()),
+        "trees",
+    ),
     "top": Entry("the user's most frequent places in the training days", _rule(Top)),
     "history": Entry("the history row at that slot, nothing where it is empty", _rule(History)),
     "linear": Entry("straight from the visible slot before to the one after", _rule(Linear), (LinearConfig(),)),

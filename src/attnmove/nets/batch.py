@@ -1,19 +1,20 @@
 """The one border between numpy and torch: cases become tensors here, all of them at once.
 
 Shapes, everywhere in this package: B user-days in the batch, T slots, M targets, L locations, D width, A heads,
-W earlier days, U users.
+W earlier days, U users; where there are candidates, E of all targets together, K of one at most, F numbers about each.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attnmove.nouns import MISSING, Bool, Cases, Int64
+from attnmove.nets.candidates import Candidates, CandidateTensors
+from attnmove.nouns import MISSING, Bool, Cases, Dates, Int64
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,17 @@ class Batch:
     """(M,) which day of the batch each target is in."""
     slot: Tensor
     """(M,) its slot."""
+    date: Tensor | None = None
+    """(B,) days since 1970; None where nobody said."""
+    past_date: Tensor | None = None
+    """(B, W) likewise of the earlier days; the day's own where there is none."""
+    candidates: Candidates | None = None
+    """What the targets may be answered with; None where it is all locations."""
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on the device; itself where it is there already."""
-        return Batch(**{part.name: getattr(self, part.name).to(device) for part in fields(self)})
+        """The batch on the device; its tensors themselves where they are there already."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        return Batch(**{name: None if part is None else part.to(device) for name, part in parts.items()})
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,12 @@ class CaseTensors:
     """(N, T) the days that may be looked back upon."""
     first: Tensor
     end: Tensor
+    date: Tensor | None = None
+    """(K,) days since 1970."""
+    pool_date: Tensor | None = None
+    """(N,) likewise."""
+    candidates: CandidateTensors | None = None
+    """Of the targets that may be asked, where not every location is one."""
 
     def __len__(self) -> int:
         return len(self.loc)
@@ -57,22 +71,30 @@ class CaseTensors:
     def batch(self, rows: Tensor, row: Tensor, slot: Tensor, hidden: Tensor, *, past_days: int) -> Batch:
         """The cases at `rows` (B,) with the slots of `hidden` (B, T) hidden and the targets (row, slot) asked."""
         loc = self.loc[rows]
+        at = self.end[rows][:, None] + torch.arange(-past_days, 0, device=rows.device)  # (B, W)
+        there = at >= self.first[rows][:, None]
+        date = None if self.date is None else self.date[rows]
         return Batch(
             visible=loc.masked_fill(hidden, MISSING),
             history=self.history[rows],
             user=self.user[rows],
-            past=self._past(rows, past_days),
+            past=self._past(at, there),
             row=row,
             slot=slot,
+            date=date,
+            past_date=None if date is None else self._past_date(at, there, date),
         )
 
-    def _past(self, rows: Tensor, days: int) -> Tensor:
-        if days == 0 or len(self.pool) == 0:
-            return self.pool.new_full((len(rows), days, self.loc.shape[1]), MISSING)
-        back = torch.arange(-days, 0, device=rows.device)
-        at = self.end[rows][:, None] + back  # (B, W)
-        there = at >= self.first[rows][:, None]
+    def _past(self, at: Tensor, there: Tensor) -> Tensor:
+        if len(self.pool) == 0:
+            return self.pool.new_full((*at.shape, self.loc.shape[1]), MISSING)
         return self.pool[at.clamp(min=0)].masked_fill(~there[..., None], MISSING)
+
+    def _past_date(self, at: Tensor, there: Tensor, date: Tensor) -> Tensor | None:
+        if self.pool_date is None:
+            return None
+        own = date[:, None].expand(at.shape)
+        return own if len(self.pool_date) == 0 else torch.where(there, self.pool_date[at.clamp(min=0)], own)
 
 
 def home_of(cases: Cases, device: torch.device) -> torch.device:
@@ -97,7 +119,14 @@ def tensors_of(cases: Cases, user: Int64, device: torch.device) -> CaseTensors:
         pool=put(cases.past),
         first=put(cases.first),
         end=put(cases.end),
+        date=put(_day_numbers(cases.date)),
+        pool_date=put(_day_numbers(cases.past_date)),
     )
+
+
+def _day_numbers(date: Dates) -> Int64:
+    """Days since 1970."""
+    return date.astype("datetime64[D]").astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -112,7 +141,7 @@ class Plan:
     """Which of `rows` each target is in, ascending."""
     slot: Tensor
     truth: Tensor
-    """The location of each target."""
+    """The answer to each target: its location, or its position among the target's candidates."""
     start: Int64
     """Targets of the rows before each row: the cumulative count, on the host."""
 
@@ -128,7 +157,10 @@ class Plan:
         """The batch of rows a…b-1 and the truth of its targets."""
         t = slice(int(self.start[a]), int(self.start[b]))
         rows, row = self.rows[a:b], self.row[t] - a
-        return data.batch(rows, row, self.slot[t], self.hidden[a:b], past_days=past_days), self.truth[t]
+        batch = data.batch(rows, row, self.slot[t], self.hidden[a:b], past_days=past_days)
+        if data.candidates is not None:
+            batch = replace(batch, candidates=data.candidates.of(rows[row], self.slot[t]))
+        return batch, self.truth[t]
 
 
 def plan_of(data: CaseTensors, hidden: Bool, order: Int64) -> Plan:
@@ -138,11 +170,12 @@ def plan_of(data: CaseTensors, hidden: Bool, order: Int64) -> Plan:
     rows = torch.from_numpy(order).to(device)
     target_row = torch.from_numpy(row).to(device)
     target_slot = torch.from_numpy(slot).to(device)
+    answers = data.loc if data.candidates is None else data.candidates.truth
     return Plan(
         rows=rows,
         hidden=torch.from_numpy(hidden[order]).to(device),
         row=target_row,
         slot=target_slot,
-        truth=data.loc[rows[target_row], target_slot].long(),
+        truth=answers[rows[target_row], target_slot].long(),
         start=np.concatenate([[0], np.cumsum(hidden[order].sum(axis=1))]),
     )

@@ -114,3 +114,31 @@ class BiSTDDPConfig:
             raise ConfigError("bi-stddp: width and hidden must be 1 or more")
         if not (0 <= self.dropout < 1 and 0 <= self.stranger < 1):
             raise ConfigError("bi-stddp: dropout and stranger must be from 0 to below 1")
+
+
+@dataclass(frozen=True)
+class CopyMoveConfig:
+    """Shape of CopyMove."""
+
+    width: int = 64
+    """Numbers per location and slot; even, and divisible by heads."""
+    heads: int = 4
+    """Attention heads."""
+    layers: int = 1
+    """Stacked attentions over the visible day; 1 or more."""
+    past_days: int = 16
+    """Earlier days the attention sees, the most recent ones; 1 to 64, beyond which the evidence does not look."""
+    hidden: int = 64
+    """Numbers per candidate in the layers that score it; 1 or more."""
+    dropout: float = 0.3
+    """Share of activations dropped while training; 0 to below 1."""
+    places: bool = True
+    """Whether locations are told apart by an embedding; False: only by the evidence and by what can be copied."""
+
+    def __post_init__(self) -> None:
+        if self.width < 2 or self.width % 2 or self.heads < 1 or self.width % self.heads:
+            raise ConfigError(f"copymove: width {self.width} must be even and divisible by heads {self.heads}")
+        if min(self.layers, self.hidden) < 1 or not 1 <= self.past_days <= 64:
+            raise ConfigError("copymove: layers and hidden must be 1 or more, past_days 1 to 64")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"copymove: dropout must be from 0 to below 1, found {self.dropout}")

@@ -56,7 +56,8 @@ class Dropout(nn.Dropout):
 
 
 class Network(nn.Module):
-    """What the loop and the models ask of a network: `forward(batch)` gives (M, L) logits of the batch's targets."""
+    """What the loop and the models ask of a network: `forward(batch)` gives (M, L) logits of the batch's targets, or
+    (M, K) where the batch has candidates, with candidates.NEVER beyond the last of a target."""
 
     places: Places
     past_days: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.nouns import Bool, Days, Float64, Int64, Targets
+from attnmove.nouns import MINUTES_PER_DAY, Bool, Days, Float64, Int64, Targets
 from attnmove.prep.config import Preparation
 from attnmove.prep.history import history_rows
 
@@ -41,9 +41,12 @@ def hide(observed: Bool, n: int, *, pattern: str, slot_minutes: int, rng: np.ran
     return _first(observed, n, _PRIORITIES[pattern](observed.shape, slot_minutes, rng))
 
 
-def redraw(observed: Bool, n: Int64, rng: np.random.Generator) -> Bool:
-    """(N, T) True at the slots to hide: n (N,) observed ones of each day, drawn evenly; one always stays visible."""
-    return _first(observed, n, rng.random(observed.shape))
+def redraw(observed: Bool, n: Int64, rng: np.random.Generator, *, pattern: str = "uniform") -> Bool:
+    """(N, T) True at the slots to hide: n (N,) observed ones of each day, in the pattern's random order.
+
+    One always stays visible.
+    """
+    return _first(observed, n, _PRIORITIES[pattern](observed.shape, MINUTES_PER_DAY // observed.shape[1], rng))
 
 
 def _first(observed: Bool, n: int | Int64, priority: Float64) -> Bool:

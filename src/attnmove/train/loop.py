@@ -18,7 +18,7 @@ from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor
 
 from attnmove.errors import ConfigError, RunError
-from attnmove.nets.batch import CaseTensors, plan_of
+from attnmove.nets.batch import Batch, CaseTensors, plan_of
 from attnmove.nets.layers import Network
 from attnmove.nouns import Bool, Int64
 from attnmove.prep.hide import redraw
@@ -26,7 +26,7 @@ from attnmove.train.checkpoint import Progress, Weights, load_checkpoint, save_c
 from attnmove.train.config import Training
 
 _SCORED_AT_ONCE = 1 << 24
-"""Logits held at a time while validating."""
+"""Logits, or numbers about candidates, held at a time while validating."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class _Loop:
             batch, truth = plan.cut(data, a, b, past_days=self.net.past_days)
             batch, truth = batch.to(accelerator.device), truth.to(accelerator.device)
             logits = self.model(batch)
-            loss = F.cross_entropy(logits.float(), truth, label_smoothing=how.label_smoothing)
+            loss = loss_of(logits.float(), truth, batch, smoothing=how.label_smoothing)
             self._step(loss)
             total += loss.detach() * len(truth)
             count += len(truth)
@@ -263,7 +263,9 @@ def validate(net: Network, asked: Asked, accelerator: Accelerator) -> dict[str, 
     sums = torch.zeros(4, device=accelerator.device, dtype=torch.float32)
     order: Int64 = np.arange(len(asked.data))[accelerator.process_index :: accelerator.num_processes]
     plan = plan_of(asked.data, asked.hidden, order)
-    size = max(1, _SCORED_AT_ONCE // max(1, net.places.n_locations * max(1, int(asked.hidden.sum(axis=1).max()))))
+    candidates = asked.data.candidates
+    numbers = net.places.n_locations if candidates is None else candidates.numbers_per_target
+    size = max(1, _SCORED_AT_ONCE // max(1, numbers * int(asked.hidden.sum(axis=1).max(initial=1))))
     for a, b in plan.cuts(size):
         batch, truth = plan.cut(asked.data, a, b, past_days=net.past_days)
         truth = truth.to(accelerator.device)
@@ -275,6 +277,17 @@ def validate(net: Network, asked: Asked, accelerator: Accelerator) -> dict[str, 
     recall, map_, nll, count = accelerator.reduce(sums, "sum").tolist()
     count = count or math.nan
     return {"recall": recall / count, "map": map_ / count, "nll": nll / count}
+
+
+def loss_of(logits: Tensor, truth: Tensor, batch: Batch, *, smoothing: float) -> Tensor:
+    """Mean cross-entropy; a share `smoothing` of the truth goes to all answers there are, to padding none."""
+    if batch.candidates is None or smoothing == 0:
+        return F.cross_entropy(logits, truth, label_smoothing=smoothing)
+    chosen = batch.candidates
+    each = logits.log_softmax(-1)[chosen.target, chosen.position]  # (E,)
+    share = 1 / torch.bincount(chosen.target, minlength=len(truth))
+    alike = -(each * share[chosen.target]).sum() / len(truth)
+    return (1 - smoothing) * F.cross_entropy(logits, truth) + smoothing * alike
 
 
 def rank_of(logits: Tensor, truth: Tensor) -> Tensor:

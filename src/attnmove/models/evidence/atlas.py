@@ -31,7 +31,7 @@ class Atlas:
     @classmethod
     def of(cls, locations: Locations) -> Atlas:
         sphere = locations.on_sphere
-        known = np.isfinite(sphere).all(axis=1)
+        known = np.asarray(np.isfinite(sphere).all(axis=1))
         position = np.where(known[:, None], sphere, 0) * EARTH_RADIUS_M / 1000
         return cls(position.astype(np.float32), known)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from attnmove.errors import DataError, RunError
 from attnmove.models.contract import State, check_ranges, check_within, taken
@@ -111,13 +109,14 @@ class Crowd:
         """Of everybody else at each location: visits, visits at this time of day, people."""
         pair = number * self.n_locations + place
         stranger = number == MISSING
-        found, mine = _found(self._own_pairs, pair)
+        at, mine = found(self._own_pairs, pair)
         mine &= ~stranger
-        own = np.where(mine[:, None], self._own_table[found], 0) if len(self._own_pairs) else np.zeros((len(pair), 1))
+        at, own = at[mine], np.flatnonzero(mine)
         time = slot * TIMES_OF_DAY // n_slots
-        by_time = self.visits.reshape(-1, TIMES_OF_DAY)
-        at_time = by_time[place, time] - (own[np.arange(len(place)), time] if own.shape[1] > 1 else 0)
-        total = self._total[place] - own.sum(axis=1)
+        at_time = self.visits[place * TIMES_OF_DAY + time]
+        at_time[own] -= self._own_table[at, time[own]]
+        total = self.total_visits[place]
+        total[own] -= self._own_total[at]
         return total.astype(np.float32), at_time.astype(np.float32), (self.people[place] - mine).astype(np.float32)
 
     def moves_from(self, number: Int64, place: Int32) -> tuple[Int64, Int64, Float32]:
@@ -134,7 +133,7 @@ class Crowd:
         there = self._popular
         user = np.repeat(distinct, len(there))
         place = np.tile(there, len(distinct))
-        _, mine = _found(self._own_pairs, user * self.n_locations + place)
+        _, mine = found(self._own_pairs, user * self.n_locations + place)
         people = (self.people[place] - (mine & (user != MISSING))).reshape(len(distinct), len(there))
         order = np.argsort(-people, axis=1, kind="stable")[:, :k]
         some = np.take_along_axis(people, order, axis=1) > 0
@@ -188,7 +187,8 @@ class Crowd:
         return which[some], to[some], (left[some] / _WEIGHT).astype(np.float32)
 
     @cached_property
-    def _total(self) -> Int64:
+    def total_visits(self) -> Int64:
+        """(L,) of everybody, at any time."""
         total: Int64 = self.visits.reshape(-1, TIMES_OF_DAY).sum(axis=1)
         return total
 
@@ -204,6 +204,11 @@ class Crowd:
         row = np.searchsorted(self._own_pairs, self.own_visits_key // TIMES_OF_DAY)
         table[row, self.own_visits_key % TIMES_OF_DAY] = self.own_visits
         return table
+
+    @cached_property
+    def _own_total(self) -> Int64:
+        total: Int64 = self._own_table.sum(axis=1)
+        return total
 
     @cached_property
     def _popular(self) -> Int64:
@@ -244,15 +249,10 @@ def _most_frequent(group: Int64, member: Int64, count: Int64, n_groups: int) -> 
     return start, member[kept], count[kept]
 
 
-def _found(keys: Int64, wanted: Int64) -> tuple[Int64, Bool]:
+def found(keys: Int64, wanted: Int64) -> tuple[Int64, Bool]:
     """Where each wanted key is among the ascending keys, and whether it is there."""
     if len(keys) == 0:
         return np.zeros(wanted.shape, dtype=np.int64), np.zeros(wanted.shape, dtype=np.bool_)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     there: Bool = keys[at] == wanted
     return at, there
-
-
-def found(keys: Int64, wanted: npt.NDArray[Any]) -> tuple[Int64, Bool]:
-    """Where each wanted key is among the ascending keys, and whether it is there."""
-    return _found(keys, wanted)

@@ -1,0 +1,147 @@
+"""Boosted trees over the evidence: LightGBM ranks the candidates of a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnmove.errors import ConfigError
+from attnmove.models.boosted import BoostedTrees, lightgbm
+from attnmove.models.calibration import Calibration, Scored
+from attnmove.models.contract import State, not_fitted
+from attnmove.models.evidence.features import NAMES
+from attnmove.models.evidence.gather import Evidence
+from attnmove.models.evidential import Keep, Lesson, Tell
+from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
+
+_CHECKS = 6
+"""How often along the rounds validation is asked whether to stop there."""
+
+
+@dataclass(frozen=True)
+class BoostConfig:
+    """Settings of the ranker, chosen on the validation days of Geolife and of the synthetic city."""
+
+    rounds: int = 300
+    """Trees a ranker has at most; 1 or more."""
+    rankers: int = 1
+    """Rankers whose scores are averaged, each with chances of its own; 1 or more."""
+    leaves: int = 31
+    """Leaves of a tree; 2 or more."""
+    lr: float = 0.05
+    """What a tree adds; above 0."""
+    min_leaf: int = 200
+    """Candidates a leaf holds at least; 1 or more."""
+    columns: float = 0.5
+    """Share of the features a tree sees; above 0, at most 1."""
+    rows: float = 0.5
+    """Share of the targets a tree sees; above 0, at most 1."""
+    l2: float = 5.0
+    """Pull of the leaves towards nothing; 0 or more."""
+
+    def __post_init__(self) -> None:
+        if min(self.rounds, self.rankers, self.min_leaf) < 1 or self.leaves < 2:
+            raise ConfigError("boost: rounds, rankers and min_leaf must be 1 or more, leaves 2 or more")
+        if not (0 < self.columns <= 1 and 0 < self.rows <= 1 and self.lr > 0 and self.l2 >= 0):
+            raise ConfigError("boost: columns and rows must be above 0 and at most 1, lr above 0, l2 0 or more")
+
+
+class Boost:
+    """Scores candidates one by one, by the numbers about them."""
+
+    def __init__(self, config: BoostConfig, *, seed: int) -> None:
+        self.config, self.seed = config, seed
+        self._trees: BoostedTrees | None = None
+
+    def learn(self, lessons: list[Lesson], valid: list[Lesson], *, keep: Keep) -> None:
+        x, right, sizes = _table(lessons)
+        if len(sizes) == 0:  # no truth is among its candidates: nothing tells them apart
+            self._trees = BoostedTrees.flat(len(NAMES))
+            return
+        boosters = [self._grow(x, right, sizes, number, keep.tell) for number in range(self.config.rankers)]
+        best = self._rounds(boosters, valid)
+        self._trees = BoostedTrees.joined(
+            [BoostedTrees.of(booster, n_rounds=min(best, booster.num_trees())) for booster in boosters]
+        )
+
+    def score(self, evidence: Evidence, cases: Cases) -> Float64:
+        if self._trees is None:
+            raise not_fitted(self)
+        if len(evidence.place) == 0:
+            return np.zeros(0)
+        return self._trees.predict(evidence.values) / self.config.rankers
+
+    def state(self) -> State:
+        if self._trees is None:
+            raise not_fitted(self)
+        return self._trees.state()
+
+    def restore(self, state: State) -> None:
+        self._trees = BoostedTrees.restored(state, n_features=len(NAMES))
+
+    def _grow(self, x: Float32, right: Float32, sizes: Int64, number: int, tell: Tell | None) -> Any:
+        library, how = lightgbm(), self.config
+        settings = {
+            "objective": "lambdarank",
+            "lambdarank_truncation_level": 10,
+            "learning_rate": how.lr,
+            "num_leaves": how.leaves,
+            "min_data_in_leaf": how.min_leaf,
+            "feature_fraction": how.columns,
+            "bagging_fraction": how.rows,
+            "bagging_freq": 1,
+            "bagging_by_query": True,
+            "lambda_l2": how.l2,
+            "max_bin": 127,
+            "seed": int(np.random.default_rng([self.seed, number]).integers(2**31)),
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbosity": -1,
+        }
+
+        def told(environment: Any) -> None:
+            done = (number + (environment.iteration + 1) / how.rounds) / how.rankers
+            if tell is not None:
+                tell({"epoch": done})
+
+        data = library.Dataset(x, label=right, group=sizes, params={"max_bin": 127}, free_raw_data=True)
+        return library.train(settings, data, num_boost_round=how.rounds, callbacks=[told])
+
+    def _rounds(self, boosters: list[Any], valid: list[Lesson]) -> int:
+        """The number of rounds after which calibrated scores surprise least on the validation days."""
+        rounds = self.config.rounds
+        steps = sorted({max(1, rounds * (i + 1) // _CHECKS) for i in range(_CHECKS)})
+        if not valid or not any((lesson.truth != MISSING).any() for lesson in valid):
+            return rounds
+        scores = [np.zeros(len(lesson.evidence.place)) for lesson in valid]
+        surprise, before = [], 0
+        for step in steps:
+            for score, lesson in zip(scores, valid, strict=True):
+                for booster in boosters if len(score) else ():
+                    score += booster.predict(
+                        lesson.evidence.values, raw_score=True, start_iteration=before, num_iteration=step - before
+                    ) / len(boosters)
+            scored = [
+                Scored.of(score, lesson.evidence, lesson.cases) for score, lesson in zip(scores, valid, strict=True)
+            ]
+            fitted = Calibration.fitted(scored)
+            surprise.append(sum(part.surprise(fitted) for part in scored))
+            before = step
+        return steps[int(np.argmin(surprise))]
+
+
+def _table(lessons: list[Lesson]) -> tuple[Float32, Float32, Int64]:
+    """The candidates of all targets whose truth is among them: features, 1 at the truth, candidates a target."""
+    parts, right, sizes = [], [], []
+    for lesson in lessons:
+        size = np.diff(lesson.evidence.start)
+        useful = lesson.truth != MISSING
+        label = np.zeros(len(lesson.evidence.place), dtype=np.float32)
+        label[lesson.truth[useful]] = 1
+        kept = np.repeat(useful, size)
+        parts.append(lesson.evidence.values[kept])
+        right.append(label[kept])
+        sizes.append(size[useful])
+    return np.concatenate(parts), np.concatenate(right), np.concatenate(sizes)

@@ -1,0 +1,186 @@
+"""Boosted trees: LightGBM grows them and answers, plain arrays keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from attnmove.errors import ConfigError, RunError
+from attnmove.models.contract import State, check_within, taken
+from attnmove.nouns import Float32, Float64, Int32
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
+
+_OF_A_NODE = {
+    "split_feature": np.int32,
+    "threshold": np.float64,
+    "decision_type": np.int8,
+    "left_child": np.int32,
+    "right_child": np.int32,
+}
+"""Arrays with an entry for each split, by the names that LightGBM has for them."""
+_ARRAYS = {"num_leaves": np.int32, **_OF_A_NODE, "leaf_value": np.float64}
+_DECISION_TYPES = (0, 2, 4, 6, 8, 10)
+"""Those of a split on a number; an odd one is a split on categories."""
+
+
+@dataclass(frozen=True)
+class BoostedTrees:
+    """All trees of one or several boosters, one after the other; the leaves that a row reaches add up to its score.
+
+    A tree has one node fewer than leaves, both numbered from 0 within the tree. A child below zero is the leaf ~child;
+    any other is a node, and comes after its parent.
+    """
+
+    n_features: int
+    """Columns of a row, whether or not a tree looks at them."""
+    num_leaves: Int32
+    """(trees,) 1 for a tree that does not split."""
+    split_feature: Int32
+    threshold: Float64
+    """(nodes,) a row goes left where its feature is at most this; LightGBM has infinity where only NaN goes right."""
+    decision_type: npt.NDArray[np.int8]
+    """(nodes,) what is missing (0 nothing, 4 zero, 8 NaN), plus 2 where the missing goes left."""
+    left_child: Int32
+    right_child: Int32
+    leaf_value: Float64
+    """(leaves,) of all trees; shrinkage is in it."""
+
+    @classmethod
+    def of(cls, booster: Booster, *, n_rounds: int | None = None) -> BoostedTrees:
+        """The trees of a booster's first rounds; unless told, up to its best round where it knows one, else all.
+
+        Raises ConfigError where its score is not a plain sum of leaves, or a split is not on a number.
+        """
+        if n_rounds is not None and not 1 <= n_rounds <= booster.num_trees():
+            raise ConfigError(f"{n_rounds} rounds asked of a booster that has {booster.num_trees()}")
+        head, *blocks = booster.model_to_string(num_iteration=n_rounds).partition("\nend of trees")[0].split("\nTree=")
+        facts, trees = _facts(head), [_facts(block) for block in blocks]
+        if not trees or facts["num_tree_per_iteration"] != "1" or "average_output" in facts:
+            raise ConfigError("a booster is kept where it has trees, one a round, that are added up, not averaged")
+        if any(tree["num_cat"] != "0" or tree.get("is_linear", "0") != "0" for tree in trees):
+            raise ConfigError("a booster is kept where its splits are on numbers and its leaves constant")
+        words = {name: " ".join(tree[name] for tree in trees).split() for name in _ARRAYS}
+        arrays: dict[str, Any] = {name: np.array(words[name], dtype) for name, dtype in _ARRAYS.items()}
+        return cls(booster.num_feature(), **arrays)
+
+    @classmethod
+    def flat(cls, n_features: int) -> BoostedTrees:
+        """One tree of one leaf: every row scores nothing."""
+        nodes: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in _OF_A_NODE.items()}
+        return cls(n_features, num_leaves=np.ones(1, np.int32), leaf_value=np.zeros(1), **nodes)
+
+    @classmethod
+    def joined(cls, parts: Sequence[BoostedTrees]) -> BoostedTrees:
+        """The trees of all parts in their order. Raises ConfigError unless the parts have as many features."""
+        n_features = sorted({part.n_features for part in parts})
+        if len(n_features) != 1:
+            raise ConfigError(f"trees of {n_features} features cannot be joined")
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+        return cls(n_features[0], **arrays)
+
+    def state(self) -> State:
+        """The arrays by their names; the number of features is for the model to know."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def restored(cls, state: State, *, n_features: int) -> BoostedTrees:
+        """The trees of a run's arrays. Raises RunError where they cannot be any: every walk down must end in a leaf."""
+        arrays: dict[str, Any] = {name: taken(state, name, np.dtype(dtype).kind) for name, dtype in _ARRAYS.items()}
+        made = cls(n_features, **arrays)
+        n_trees, n_leaves = made.n_trees, len(made.leaf_value)
+        check_within(made.num_leaves, 1, n_leaves + 1)
+        if not n_trees or made.num_leaves.sum(dtype=np.int64) != n_leaves:
+            raise RunError("arrays of leaves that do not fit together")
+        if any(len(arrays[name]) != n_leaves - n_trees for name in _OF_A_NODE):
+            raise RunError("arrays of trees that do not fit together")
+        check_within(made.split_feature, 0, n_features)
+        with np.errstate(over="ignore"):
+            adds_up = np.isfinite(np.abs(made.leaf_value).sum(dtype=np.float64))
+        if not adds_up or np.isnan(made.threshold).any():
+            raise RunError("trees with values that are not numbers, or that add up to none")
+        if not np.isin(made.decision_type, _DECISION_TYPES).all():
+            raise RunError("trees with splits that are not on numbers")
+        made._check_walks()
+        return made
+
+    def _check_walks(self) -> None:
+        n_nodes = self.num_leaves.astype(np.int64) - 1
+        first = np.repeat(np.cumsum(n_nodes) - n_nodes, n_nodes)
+        node, end = np.arange(len(first)) - first, np.repeat(n_nodes, n_nodes)
+        for child in (self.left_child, self.right_child):
+            if np.any(child < -end - 1) or np.any(child >= end) or np.any((child >= 0) & (child <= node)):
+                raise RunError("trees that lead nowhere")
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.num_leaves)
+
+    def predict(self, x: Float32 | Float64, *, first: int = 0, n_trees: int | None = None) -> Float64:
+        """(M,) the raw score of each row of x, (M, n_features); of `n_trees` from `first` on, or of all that follow it.
+
+        It is what the booster itself gives, to the last bit; NaN is missing. Raises ConfigError for more trees.
+        """
+        asked = self.n_trees - first if n_trees is None else n_trees
+        if not 0 <= first < first + asked <= self.n_trees:
+            raise ConfigError(f"{asked} trees asked from number {first} on, of {self.n_trees}")
+        score = self._booster.predict(x, start_iteration=first, num_iteration=asked, raw_score=True)
+        return np.asarray(score, dtype=np.float64)
+
+    @cached_property
+    def _booster(self) -> Booster:
+        # LightGBM reads text without checking it: what it gets is written here, of numbers that were checked.
+        made: Booster = lightgbm().Booster(model_str=self._text())
+        return made
+
+    def _text(self) -> str:
+        """The trees in as much of LightGBM's format as it needs to predict."""
+        head = {
+            "version": "v4",
+            "num_class": 1,
+            "num_tree_per_iteration": 1,
+            "label_index": 0,
+            "max_feature_idx": self.n_features - 1,
+            "feature_names": " ".join(f"f{number}" for number in range(self.n_features)),
+            "feature_infos": " ".join(["none"] * self.n_features),
+        }
+        blocks = (_lines({"Tree": number, **tree}) for number, tree in enumerate(self._trees()))
+        return "\n\n".join(["tree\n" + _lines(head), *blocks, "end of trees\n"])
+
+    def _trees(self) -> Iterator[dict[str, object]]:
+        """What LightGBM writes of each tree; the shortest digits that give the same double again."""
+        leaf_value = [repr(value) for value in self.leaf_value.tolist()]
+        nodes = {name: [repr(value) for value in getattr(self, name).tolist()] for name in _OF_A_NODE}
+        leaf = node = 0
+        for n_leaves in self.num_leaves.tolist():
+            splits = {name: " ".join(values[node : node + n_leaves - 1]) for name, values in nodes.items()}
+            values = " ".join(leaf_value[leaf : leaf + n_leaves])
+            yield {"num_leaves": n_leaves, "num_cat": 0, **splits, "leaf_value": values}
+            leaf, node = leaf + n_leaves, node + n_leaves - 1
+
+
+def lightgbm() -> Any:
+    """The library, loaded when it is first needed. Raises ConfigError where the system lacks what it stands on."""
+    try:
+        import lightgbm as library
+    except (ImportError, OSError) as error:
+        raise ConfigError(
+            f"LightGBM cannot be loaded ({error}); it takes OpenMP from the system: apt-get install libgomp1, or "
+            "brew install libomp"
+        ) from error
+    return library
+
+
+def _facts(lines: str) -> dict[str, str]:
+    """The key=value lines; a line without a value is a key of nothing."""
+    return {key: value for key, _, value in (line.partition("=") for line in lines.splitlines())}
+
+
+def _lines(facts: dict[str, object]) -> str:
+    return "\n".join(f"{key}={value}" for key, value in facts.items())

@@ -1,0 +1,149 @@
+"""From scores of candidates to probabilities: how sure to be, and how likely the truth is somewhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnmove.errors import RunError
+from attnmove.models.contract import State, taken
+from attnmove.models.evidence.features import column
+from attnmove.models.evidence.gather import Evidence
+from attnmove.nouns import MISSING, Bool, Cases, Float64, Int64
+
+_LEAST_TARGETS = 200
+"""Validation targets from which on there is something to learn."""
+_SOFT = 1e-3
+"""Pull of the parameters towards their defaults, a little."""
+_DEFAULT = np.array([0.0, -3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+_SHARPEST, _ELSEWHERE_RANGE = 3.0, 8.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A temperature for the scores of the candidates, and a logistic rule for "none of them".
+
+    The rule looks at how many earlier days there are, how long the gap is, how far apart its sides are, how many places
+    the day has, whether both sides are one place, and how far ahead the best candidate is.
+    """
+
+    parameter: Float64
+    """(8,) logarithm of the temperature, then constant and weights of the rule."""
+
+    @classmethod
+    def default(cls) -> Calibration:
+        """What to believe without validation days."""
+        return cls(_DEFAULT)
+
+    @classmethod
+    def fitted(cls, parts: list[Scored]) -> Calibration:
+        """The most likely parameters for scored candidates whose truth is known."""
+        from scipy.optimize import minimize
+
+        if sum(int(part.known.sum()) for part in parts) < _LEAST_TARGETS:
+            return cls.default()
+
+        def loss(parameter: Float64) -> float:
+            made = cls(parameter)
+            total = sum(part.surprise(made) for part in parts) / sum(int(part.known.sum()) for part in parts)
+            return float(total + _SOFT * ((parameter - _DEFAULT) ** 2).sum())
+
+        found = minimize(loss, _DEFAULT, method="L-BFGS-B", options={"maxiter": 100})
+        return cls(np.round(found.x, 6))
+
+    def log_prob(self, scored: Scored) -> tuple[Float64, Float64]:
+        """(E,) log-probability of each candidate and (M,) of "none of them"; together a target's sum to one."""
+        scores = scored.score * np.exp(-np.clip(self.parameter[0], -_SHARPEST, _SHARPEST))
+        best, total = _log_sum(scores, scored.start)
+        ahead = np.exp(best - total)
+        signs = np.column_stack([scored.signs, np.where(np.isfinite(ahead), ahead, 0)])
+        odds = np.clip(signs @ self.parameter[1:], -_ELSEWHERE_RANGE, _ELSEWHERE_RANGE)
+        none, some = -np.logaddexp(0, -odds), -np.logaddexp(0, odds)
+        empty = scored.start[:-1] == scored.start[1:]
+        none = np.where(empty, 0, np.where(scored.is_all, -np.inf, none))
+        some = np.where(scored.is_all, 0, some)
+        target = np.repeat(np.arange(len(none)), np.diff(scored.start))
+        return scores - total[target] + some[target], none
+
+    def state(self) -> State:
+        """The arrays of a run."""
+        return {"parameter": self.parameter}
+
+    @classmethod
+    def restored(cls, state: State) -> Calibration:
+        """Raises RunError where the array cannot be one."""
+        parameter = taken(state, "parameter", "f").astype(np.float64)
+        if parameter.shape != _DEFAULT.shape or not np.isfinite(parameter).all():
+            raise RunError("a calibration of other parameters than there are")
+        return cls(parameter)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of the candidates of M targets, and what "none of them" may depend on."""
+
+    score: Float64
+    """(E,)"""
+    start: Int64
+    """(M + 1,)"""
+    signs: Float64
+    """(M, 6)"""
+    is_all: Bool
+    """(M,) whether every location is a candidate, so that there is no elsewhere."""
+    truth: Int64
+    """(M,) the candidate that is true, MISSING where none is."""
+    known: Bool
+    """(M,) whether the truth is known at all."""
+
+    @classmethod
+    def of(cls, score: Float64, evidence: Evidence, cases: Cases) -> Scored:
+        """With the truth of the cases; for answering it is not looked at."""
+        n = len(cases.locations)
+        truth = cases.loc[evidence.index[:, 0], evidence.index[:, 1]]
+        return cls(
+            score=score,
+            start=evidence.start,
+            signs=_signs(evidence),
+            is_all=np.diff(evidence.start) == n,
+            truth=evidence.position_of(truth, n),
+            known=truth != MISSING,
+        )
+
+    def surprise(self, calibration: Calibration) -> float:
+        """Sum over the known targets of minus the log-probability of the truth, or of "none of them"."""
+        candidate, none = calibration.log_prob(self)
+        here = self.known & (self.truth != MISSING)
+        lost = self.known & (self.truth == MISSING)
+        return -float(candidate[self.truth[here]].sum() + none[lost].sum())
+
+
+def _signs(evidence: Evidence) -> Float64:
+    """(M, 6) constant, and what the targets' own features say; nothing of a target without candidates."""
+    has = np.flatnonzero(np.diff(evidence.start))
+    first = evidence.values[evidence.start[has]]
+
+    def of(name: str) -> Float64:
+        out: Float64 = np.nan_to_num(first[:, column(name)].astype(np.float64))
+        return out
+
+    signs = np.zeros((len(evidence), 6))
+    signs[:, 0] = 1
+    signs[has, 1] = np.log1p(of("n_days_past"))
+    signs[has, 2] = np.log1p(np.minimum(of("gap_prev"), of("gap_next")))
+    signs[has, 3] = np.log1p(of("km_sides"))
+    signs[has, 4] = np.log1p(of("n_places_day"))
+    signs[has, 5] = of("same_sides")
+    return signs
+
+
+def _log_sum(scores: Float64, start: Int64) -> tuple[Float64, Float64]:
+    """(M,) the highest score of each target and the logarithm of the sum of all; -inf where there is none."""
+    n = len(start) - 1
+    has = np.flatnonzero(np.diff(start))
+    best, total = np.full(n, -np.inf), np.full(n, -np.inf)
+    if len(has):
+        best[has] = np.maximum.reduceat(scores, start[has])
+        target = np.repeat(np.arange(n), np.diff(start))
+        total[has] = best[has] + np.log(np.add.reduceat(np.exp(scores - best[target]), start[has]))
+    return best, total

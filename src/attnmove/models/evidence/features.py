@@ -1,0 +1,110 @@
+"""The numbers that describe a candidate, by name: what kind of evidence each is, and what it is where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnmove.nouns import Float32, Int64
+
+FAR = 99.0
+"""Slots to a visible slot that is not there."""
+LONG_AGO = 999.0
+"""Days since a visit that never was."""
+UNKNOWN = float("nan")
+
+FAMILIES = ("day", "past", "others", "space")
+"""Kinds of evidence that can speak for a candidate; "target" describes the question, whoever is the candidate."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of the evidence."""
+
+    family: str
+    about: str
+    absent: float = 0.0
+    """Its value for a candidate for which this family has nothing to say."""
+
+
+DAY_DECAYS = (1.5, 4.0, 12.0)
+"""Slots over which a sighting of today fades."""
+CLOCK_WIDTHS = (0.6, 2.0, 6.0)
+"""Slots of the clock around the target's in which earlier sightings count: standard deviations."""
+DAY_WEIGHTS = ("all", "recent", "weekday", "kind", "alike")
+"""Which of the last days count: all; recent ones; of the same weekday; of the same kind (weekend or not); those whose
+visible part resembles today's."""
+LOCAL_DECAYS = (2.0, 8.0)
+"""Slots around the target over which a last day's agreement with today counts."""
+
+FEATURES: dict[str, Feature] = {
+    **{f"day_{d}": Feature("day", f"share of today's sightings, fading over {d} slots") for d in DAY_DECAYS},
+    "day_weight": Feature("day", "sightings of today here, fading over 1.5 slots"),
+    "day_share": Feature("day", "share of today's sightings"),
+    "since_seen": Feature("day", "slots since it was last seen today", FAR),
+    "until_seen": Feature("day", "slots until it is next seen today", FAR),
+    **{
+        f"past_{weight}_{width}": Feature("past", f"share of sightings around this time, days: {weight}")
+        for weight in DAY_WEIGHTS
+        for width in CLOCK_WIDTHS
+    },
+    **{
+        f"past_{weight}_day": Feature("past", f"share of sightings at any time, days: {weight}")
+        for weight in DAY_WEIGHTS
+    },
+    "past_count": Feature("past", "number of sightings around this time"),
+    "days_since": Feature("past", "days since the last sighting", LONG_AGO),
+    "n_days": Feature("past", "days on which it was seen"),
+    "share_of_days": Feature("past", "share of days on which it was seen"),
+    "dwell": Feature("past", "how often the user is still here half an hour later", 0.5),
+    "evening": Feature("past", "sightings shortly before midnight, fading into today"),
+    "evening_share": Feature("past", "share of the sightings of the last hours before today"),
+    **{f"local_{d}": Feature("past", "share among days that agree with today around the target") for d in LOCAL_DECAYS},
+    "after_prev": Feature("past", "share of earlier times the user came from the place before"),
+    "before_next": Feature("past", "share of earlier times the user went on to the place after"),
+    "analogy": Feature("past", "share of earlier sightings at this time with similar places before and after"),
+    "analogy_either": Feature("past", "the same, one of the two sides similar"),
+    "analogy_both": Feature("past", "the same, both sides similar, at any time"),
+    "crowd": Feature("others", "visits of others"),
+    "crowd_now": Feature("others", "visits of others at this time of day"),
+    "crowd_people": Feature("others", "others who were here"),
+    "from_prev": Feature("others", "share of others' moves from the place before"),
+    "from_prev_count": Feature("others", "number of them"),
+    "to_next": Feature("others", "share of others' moves to the place after"),
+    "to_next_count": Feature("others", "number of them"),
+    "km_prev": Feature("space", "kilometres from the place before", UNKNOWN),
+    "km_next": Feature("space", "kilometres to the place after", UNKNOWN),
+    "km_mid": Feature("space", "kilometres from the point between them at the time of the target", UNKNOWN),
+    "detour_km": Feature("space", "kilometres more than straight on", UNKNOWN),
+    "detour_ratio": Feature("space", "the way through it over the way straight on", UNKNOWN),
+    "speed": Feature("space", "kilometres a slot on the faster of both legs", UNKNOWN),
+    "spacing_km": Feature("space", "kilometres between locations here", UNKNOWN),
+    "slot": Feature("target", "the slot of the day, in hours"),
+    "weekday": Feature("target", "0 on Mondays"),
+    "gap_prev": Feature("target", "slots since the visible slot before", FAR),
+    "gap_next": Feature("target", "slots until the visible slot after", FAR),
+    "same_sides": Feature("target", "1 where both are at one place"),
+    "km_sides": Feature("target", "kilometres between them", UNKNOWN),
+    "n_seen": Feature("target", "visible slots of the day"),
+    "n_places_day": Feature("target", "places among them"),
+    "n_days_past": Feature("target", "last days that are known"),
+    "n_play": Feature("target", "places in play"),
+    "stay": Feature("target", "how often the user is at the same place half an hour later"),
+}
+
+NAMES = tuple(FEATURES)
+
+
+def column(name: str) -> int:
+    """The column of a feature."""
+    return NAMES.index(name)
+
+
+def columns_of(family: str) -> Int64:
+    """The columns of a family."""
+    return np.flatnonzero([feature.family == family for feature in FEATURES.values()])
+
+
+ABSENT: Float32 = np.array([feature.absent for feature in FEATURES.values()], dtype=np.float32)
+"""(F,) what each feature is where its family has nothing to say."""

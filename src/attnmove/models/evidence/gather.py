@@ -1,0 +1,199 @@
+"""The candidates of each target and all that speaks for them: cases in, a table of numbers out.
+
+Nothing here looks at hidden slots, at later days, or at what the user's own days add to the counts of everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from attnmove.models.evidence.atlas import Atlas
+from attnmove.models.evidence.clues import Asked, Clues, Pairs, analogy_clues, day_clues, past_clues
+from attnmove.models.evidence.crowd import Crowd, found
+from attnmove.models.evidence.features import ABSENT, column
+from attnmove.models.evidence.play import Play
+from attnmove.nouns import MISSING, Cases, Float32, Int32, Int64
+
+_MOVES = 12
+"""Most frequent moves of others from the place before, and to the place after, that become candidates."""
+_POPULAR = 10
+_TARGETS_AT_ONCE, _ROWS_AT_ONCE = 2048, 256
+"""How much evidence is held at a time: some 100 candidates a target, 300 bytes each."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The candidates of M targets, one target's after the other's, and F numbers about each."""
+
+    index: Int64
+    """(M, 2) row and slot of each target in the cases that were asked."""
+    start: Int64 = field(repr=False)
+    """(M + 1,) the candidates of target m are start[m] … start[m + 1] - 1; there may be none."""
+    place: Int32 = field(repr=False)
+    """(E,) ascending within a target."""
+    values: Float32 = field(repr=False)
+    """(E, F) in the order of features.NAMES; NaN where a number is not known."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def target(self) -> Int64:
+        """(E,) the target of each candidate."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def position_of(self, place: Int32, n_locations: int) -> Int64:
+        """(M,) the candidate that is this place, MISSING where it is not among the target's."""
+        key = self.target * n_locations + self.place
+        at, there = found(key, np.arange(len(self)) * n_locations + place)
+        return np.where(there & (place != MISSING), at, MISSING)
+
+
+def in_parts(cases: Cases) -> Iterator[Int64]:
+    """Rows of the cases, some at a time, so that memory does not grow with their number."""
+    counts = cases.hidden.sum(axis=1)
+    asking = np.flatnonzero(counts)
+    before = np.cumsum(counts[asking]) - counts[asking]
+    part = before // _TARGETS_AT_ONCE * (len(asking) + 1) + np.arange(len(asking)) // _ROWS_AT_ONCE
+    cuts = np.flatnonzero(np.diff(part)) + 1
+    return (rows for rows in np.split(asking, cuts) if len(rows))
+
+
+def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
+    """The evidence for every target of the cases."""
+    n = len(cases.locations)
+    asked, play = Asked.of(cases), Play.of(cases)
+    pairs = Pairs.of(asked, play)
+    number = crowd.numbers_of(cases)[asked.row]
+    moves = _Moves.of(crowd, asked, number)
+    between = _between(asked, atlas)
+    key = np.unique(np.concatenate([*_nominated(asked, play, pairs, moves, crowd, number, between, atlas)]))
+    target, place = np.divmod(key, n)
+    values = np.tile(ABSENT, (len(key), 1))
+    in_play = np.searchsorted(key, pairs.target * n + play.place[pairs.entry])
+    mine = day_clues(asked, play, pairs) | past_clues(asked, play, pairs) | analogy_clues(asked, play, pairs, atlas)
+    for name, value in mine.items():
+        values[in_play, column(name)] = value
+    slot = asked.slot[target]
+    visits = crowd.visits_at(number[target], place, slot, cases.n_slots)
+    rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
+    rest |= _space_clues(asked, target, place, between, atlas) | _target_clues(cases, asked, play, atlas, target)
+    for name, value in rest.items():
+        values[:, column(name)] = value
+    for name, (which, to, count, total) in (("from_prev", moves.leaving), ("to_next", moves.arriving)):
+        at, there = found(key, which * n + to)
+        values[at[there], column(f"{name}_count")] = np.log1p(count[there])
+        values[at[there], column(name)] = count[there] / (total[which[there]] + 1)
+    return Evidence(
+        index=cases.index,
+        start=np.searchsorted(target, np.arange(len(asked) + 1)),
+        place=place.astype(np.int32),
+        values=values,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """Moves of others from the place before each target and to the place after: which target, the other end, how
+    often, and how often in all, a number a target."""
+
+    leaving: tuple[Int64, Int64, Float32, Float32]
+    arriving: tuple[Int64, Int64, Float32, Float32]
+
+    @classmethod
+    def of(cls, crowd: Crowd, asked: Asked, number: Int64) -> _Moves:
+        both = (crowd.moves_from(number, asked.prev), crowd.moves_to(number, asked.next))
+        totals = (np.bincount(which, count, len(asked)).astype(np.float32) for which, _, count in both)
+        leaving, arriving = ((*moves, total) for moves, total in zip(both, totals, strict=True))
+        return cls(leaving, arriving)
+
+
+def _nominated(
+    asked: Asked,
+    play: Play,
+    pairs: Pairs,
+    moves: _Moves,
+    crowd: Crowd,
+    number: Int64,
+    between: Float32,
+    atlas: Atlas,
+) -> Iterator[Int64]:
+    """target * L + place of every candidate, those that several speak for several times."""
+    n, every = crowd.n_locations, np.arange(len(asked))
+    yield pairs.target * n + play.place[pairs.entry]
+    for side in (asked.prev, asked.next):
+        seen = np.flatnonzero(side != MISSING)
+        yield _keys(seen, atlas.neighbours[side[seen]], n)
+    apart = np.flatnonzero((asked.prev != asked.next) & np.isfinite(between[:, 0]))
+    yield _keys(apart, atlas.around(between[apart]), n)
+    for which, to, count, _ in (moves.leaving, moves.arriving):
+        order = np.lexsort((to, -count, which))
+        which, to = which[order], to[order]
+        first = np.searchsorted(which, which)
+        often = np.arange(len(which)) - first < _MOVES
+        yield which[often] * n + to[often]
+    yield _keys(every, crowd.popular(number, _POPULAR), n)
+
+
+def _keys(target: Int64, places: np.ndarray[tuple[int, ...], np.dtype[np.integer]], n_locations: int) -> Int64:
+    """target * L + place of the places (targets, k) that are not MISSING."""
+    keys = target[:, None] * n_locations + places
+    out: Int64 = keys[places != MISSING].astype(np.int64)
+    return out
+
+
+def _between(asked: Asked, atlas: Atlas) -> Float32:
+    """(M, 3) where one would be at the target's time going straight from side to side, in kilometres; the only side
+    where there is one; NaN where a centre is not known."""
+    prev = np.where(asked.prev == MISSING, asked.next, asked.prev)
+    following = np.where(asked.next == MISSING, asked.prev, asked.next)
+    gap = asked.gap_prev + asked.gap_next
+    share = (asked.gap_prev / np.maximum(1, gap)).astype(np.float32)[:, None]
+    point = atlas.position_km[prev] * (1 - share) + atlas.position_km[following] * share
+    known = (prev != MISSING) & atlas.known[prev] & atlas.known[following]
+    return np.where(known[:, None], point, np.float32(np.nan))
+
+
+def _space_clues(asked: Asked, target: Int64, place: Int64, between: Float32, atlas: Atlas) -> Clues:
+    """How far a candidate is from the visible places around the target, and what way there is through it."""
+    prev, following = asked.prev[target], asked.next[target]
+    km_prev, km_next = atlas.km(prev, place), atlas.km(place, following)
+    straight = atlas.km(asked.prev, asked.next)[target]
+    gap_prev, gap_next = (np.maximum(1, gap)[target].astype(np.float32) for gap in (asked.gap_prev, asked.gap_next))
+    return {
+        "km_prev": km_prev,
+        "km_next": km_next,
+        "km_mid": atlas.km_to(place, between[target]),
+        "detour_km": km_prev + km_next - straight,
+        "detour_ratio": (km_prev + km_next + np.float32(0.1)) / (straight + np.float32(0.1)),
+        "speed": np.fmax(km_prev / gap_prev, km_next / gap_next),
+        "spacing_km": atlas.spacing_km[place],
+    }
+
+
+def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas, target: Int64) -> Clues:
+    """What kind of question it is, whoever the candidate."""
+    last = play.last.loc
+    tried = (last[:, :, 1:] != MISSING) & (last[:, :, :-1] != MISSING)
+    stayed = tried & (last[:, :, 1:] == last[:, :, :-1])
+    stay = (stayed.sum(axis=(1, 2)) + 1) / (tried.sum(axis=(1, 2)) + 2)
+    n_places = np.bincount(play.row, play.seen_today.any(axis=1), len(cases))
+    weekday = (cases.date.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    far = ABSENT[[column("gap_prev"), column("gap_next")]]
+    of_target: Clues = {
+        "slot": asked.slot * (24 / cases.n_slots),
+        "weekday": weekday[asked.row],
+        "gap_prev": np.where(asked.prev == MISSING, far[0], asked.gap_prev),
+        "gap_next": np.where(asked.next == MISSING, far[1], asked.gap_next),
+        "same_sides": (asked.prev == asked.next) & (asked.prev != MISSING),
+        "km_sides": atlas.km(asked.prev, asked.next),
+        "n_seen": (play.visible != MISSING).sum(axis=1)[asked.row],
+        "n_places_day": n_places[asked.row],
+        "n_days_past": play.last.there.sum(axis=1)[asked.row],
+        "n_play": np.diff(play.start)[asked.row],
+        "stay": stay[asked.row],
+    }
+    return {name: value[target] for name, value in of_target.items()}

@@ -1,0 +1,232 @@
+"""A model that scores the places in play: evidence in, a calibrated choice out, and why.
+
+What boosted trees and the network share: gathering the evidence, lessons to learn from, calibration, answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from attnmove.errors import ConfigError, DataError
+from attnmove.models.calibration import Calibration, Scored
+from attnmove.models.contract import Scores, State, in_chunks, not_fitted, under
+from attnmove.models.evidence.atlas import Atlas
+from attnmove.models.evidence.crowd import Crowd
+from attnmove.models.evidence.gather import Evidence, gather, in_parts
+from attnmove.models.evidence.origin import Origins, origins_of
+from attnmove.models.habits import day_rows
+from attnmove.nouns import MISSING, Cases, Float32, Float64, Int32, Int64, Locations
+from attnmove.prep.hide import redraw
+
+Tell = Callable[[dict[str, float]], None]
+"""Called now and then while learning, with the share that is done (`epoch`, from 0 to 1) and what is known by then."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What a training may tell and write on its way."""
+
+    tell: Tell | None = None
+    checkpoint: Path | None = None
+    """A file to go on from, where the scorer is trained epoch by epoch."""
+    resume: bool = False
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Cases whose truth is known, and the evidence for their targets."""
+
+    cases: Cases
+    evidence: Evidence
+    truth: Int64
+    """(M,) the candidate that is true, MISSING where none is."""
+
+
+class Scorer(Protocol):
+    """Says how well each candidate of each target fits; higher is better, and only within a target."""
+
+    def learn(self, lessons: list[Lesson], valid: list[Lesson], *, keep: Keep) -> None:
+        """Learn from lessons; choose on `valid` where there is something to choose."""
+        ...
+
+    def score(self, evidence: Evidence, cases: Cases) -> Float64:
+        """(E,) the score of each candidate; the cases' hidden slots are not looked at."""
+        ...
+
+    def state(self) -> State:
+        """What was learnt, as named arrays."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Take what an equally configured scorer learnt."""
+        ...
+
+
+@dataclass(frozen=True)
+class LessonConfig:
+    """What the scorers learn from."""
+
+    draws: int = 4
+    """Further draws of what is hidden of each training day; half of them in bursts. 0 or more."""
+    most_targets: int = 40_000
+    """Targets to learn from at most; beyond, days are drawn at random. 1 or more."""
+
+    def __post_init__(self) -> None:
+        if self.draws < 0 or self.most_targets < 1:
+            raise ConfigError("draws must be 0 or more, most_targets 1 or more")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The most likely places of M targets."""
+
+    index: Int64
+    """(M, 2) row and slot of each target in the cases that were asked."""
+    place: Int32
+    """(M, k) the best first; MISSING where there are fewer candidates."""
+    probability: Float32
+    """(M, k) calibrated; 0 where there is no place."""
+    origin: Origins | None = None
+    """Where the first answer comes from, when asked for."""
+
+
+class Evidential:
+    """Candidates, evidence, a scorer, a calibration."""
+
+    def __init__(self, scorer: Scorer, lessons: LessonConfig, *, seed: int) -> None:
+        self.scorer, self.lessons, self.seed = scorer, lessons, seed
+        self.calibration = Calibration.default()
+        self._crowd: Crowd | None = None
+        self._atlas: tuple[Locations, Atlas] | None = None
+
+    def fit(
+        self,
+        train: Cases,
+        valid: Cases | None = None,
+        *,
+        checkpoint: Path | None = None,
+        resume: bool = False,
+        tell: Tell | None = None,
+    ) -> Self:
+        if not np.any(train.truth != MISSING):
+            raise DataError("there is nothing to learn from: the training days have no hidden slots of known place")
+        crowd, atlas = Crowd.of(train), Atlas.of(train.locations)
+        self._atlas = (train.locations, atlas)
+        drawn = with_draws(train, self.lessons, np.random.default_rng([self.seed, 1]))
+        chosen = list(lessons_of(valid, crowd, atlas)) if valid is not None else []
+        self.scorer.learn(list(lessons_of(drawn, crowd, atlas)), chosen, keep=Keep(tell, checkpoint, resume))
+        scored = [
+            Scored.of(self.scorer.score(lesson.evidence, lesson.cases), lesson.evidence, lesson.cases)
+            for lesson in chosen
+        ]
+        self.calibration = Calibration.fitted(scored)
+        self._crowd = crowd
+        return self
+
+    def scores(self, cases: Cases) -> Iterator[Scores]:
+        crowd = self._ready(cases)
+        return in_chunks(cases, lambda chunk: self._log_prob(chunk, crowd))
+
+    def answers(self, cases: Cases, *, top: int = 5, origins: bool = False) -> Iterator[Answers]:
+        """The `top` places of every target, in chunks: what recovering needs, without a number for every location."""
+        crowd = self._ready(cases)
+        for rows in in_parts(cases):
+            chunk = cases.rows(rows)
+            evidence = gather(chunk, crowd, self._atlas_of(chunk))
+            candidate, _ = self._probabilities(evidence, chunk)
+            at = best_of(candidate, evidence, top)
+            found = at != MISSING
+            index = np.column_stack([rows[evidence.index[:, 0]], evidence.index[:, 1]])
+            yield Answers(
+                index=index,
+                place=np.where(found, evidence.place[at], np.int32(MISSING)),
+                probability=np.where(found, np.exp(candidate[at]), 0).astype(np.float32),
+                origin=origins_of(evidence, at[:, 0], chunk, self.scorer.score) if origins else None,
+            )
+
+    def state(self) -> State:
+        if self._crowd is None:
+            raise not_fitted(self)
+        parts = {"crowd": self._crowd.state(), "calibration": self.calibration.state(), "scorer": self.scorer.state()}
+        return {f"{part}/{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+
+    def restore(self, state: State) -> Self:
+        self.calibration = Calibration.restored(under("calibration/", state))
+        self.scorer.restore(under("scorer/", state))
+        self._crowd = Crowd.restored(under("crowd/", state))
+        return self
+
+    def _ready(self, cases: Cases) -> Crowd:
+        if self._crowd is None:
+            raise not_fitted(self)
+        self._crowd.check(cases)
+        return self._crowd
+
+    def _atlas_of(self, cases: Cases) -> Atlas:
+        """The atlas of the cases' locations, made once."""
+        if self._atlas is None or self._atlas[0] is not cases.locations:
+            self._atlas = (cases.locations, Atlas.of(cases.locations))
+        return self._atlas[1]
+
+    def _probabilities(self, evidence: Evidence, cases: Cases) -> tuple[Float64, Float64]:
+        scored = Scored.of(self.scorer.score(evidence, cases), evidence, replace(cases, loc=cases.visible))
+        return self.calibration.log_prob(scored)
+
+    def _log_prob(self, cases: Cases, crowd: Crowd) -> Float32:
+        """(M, L): candidates as calibrated, the other locations share the rest by how often they are visited."""
+        evidence = gather(cases, crowd, self._atlas_of(cases))
+        candidate, none = self._probabilities(evidence, cases)
+        visits = crowd.total_visits + 0.5
+        share = visits / visits.sum()
+        target = evidence.target
+        left = 1 - np.bincount(target, share[evidence.place], len(evidence))
+        rest = none - np.log(np.maximum(left, 1e-12))
+        out = np.empty((len(evidence), len(share)), dtype=np.float32)
+        np.add(np.log(share), np.maximum(rest, -60)[:, None], out=out, casting="same_kind")
+        out[target, evidence.place] = np.maximum(candidate, -60)
+        return out
+
+
+def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cases:
+    """The training cases as they are and with other slots hidden; fewer of them where there are too many targets."""
+    days = day_rows(train)
+    rows, hidden = [np.arange(len(train))], [train.hidden & (train.loc != MISSING)]
+    observed, n = train.loc[days] != MISSING, train.hidden[days].sum(axis=1)
+    for draw in range(how.draws):
+        more = np.maximum(1, n + rng.integers(-(n // 2), n // 2 + 1))
+        rows.append(days)
+        hidden.append(redraw(observed, more, rng, pattern="burst" if draw % 2 else "uniform"))
+    every, mask = np.concatenate(rows), np.concatenate(hidden)
+    order = rng.permutation(len(every))
+    order = np.sort(order[np.cumsum(mask[order].sum(axis=1)) <= max(how.most_targets, mask.sum(axis=1).max())])
+    return replace(train.rows(every[order]), hidden=mask[order])
+
+
+def lessons_of(cases: Cases, crowd: Crowd, atlas: Atlas) -> Iterator[Lesson]:
+    """The evidence for the targets of known place, in parts."""
+    cases = replace(cases, hidden=cases.hidden & (cases.loc != MISSING))
+    for rows in in_parts(cases):
+        part = cases.rows(rows)
+        evidence = gather(part, crowd, atlas)
+        yield Lesson(part, evidence, evidence.position_of(part.truth, len(part.locations)))
+
+
+def best_of(score: Float64, evidence: Evidence, k: int) -> Int64:
+    """(M, k) the best candidates of each target, the best first, of equals the lower id; MISSING beyond the last."""
+    target = evidence.target
+    order = np.lexsort((-score, target))
+    rank = np.arange(len(order)) - evidence.start[target[order]]
+    out = np.full((len(evidence), k), MISSING)
+    first = rank < k
+    out[target[order[first]], rank[first]] = order[first]
+    return out
+
+
+def is_evidential(model: Any) -> bool:
+    """Whether a model can say where its answers come from."""
+    return isinstance(model, Evidential)
