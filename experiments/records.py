@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -17,7 +19,8 @@ from typing import TypeVar
 
 from attnmove.errors import AttnMoveError, ConfigError, RunError
 from attnmove.measure.compare import Job, compare
-from attnmove.measure.record import add_results, make_room, read_results
+from attnmove.measure.files import make_room, write_whole
+from attnmove.measure.record import add_results, read_results
 from attnmove.measure.table import Row
 from attnmove.models.registry import MODELS
 from attnmove.prep.dataset import read_dataset
@@ -38,6 +41,8 @@ class Task:
     by: tuple[str, ...] = ()
     """Slicings to measure beside all targets."""
     settings: Mapping[str, object] = field(default_factory=dict)
+    seeds: int | None = None
+    """Fits at most of each model; None: as many as are asked for."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def jobs_of(plan: Sequence[Task], asked: Asked) -> list[Job]:
             for task in plan
             for model in task.models
             if not asked.only or model in asked.only
-            for seed in ([0] if MODELS[model].kind == "rule" else range(asked.seeds))
+            for seed in ([0] if MODELS[model].kind == "rule" else range(min(asked.seeds, task.seeds or asked.seeds)))
         ]
     return out
 
@@ -134,6 +139,15 @@ def finish(
             except BrokenProcessPool as error:
                 raise RunError("a process was killed, perhaps for memory; try fewer jobs") from error
     return failed
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write a CSV file as a whole."""
+    page = io.StringIO()
+    table = csv.DictWriter(page, columns, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write_whole(path, page.getvalue())
 
 
 def tell(line: str) -> None:

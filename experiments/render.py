@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tables
 from attnmove.errors import RunError
-from attnmove.measure.record import write_whole
+from attnmove.measure.files import write_whole
 from records import DATASETS, RESULTS, run, tell
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"

@@ -7,7 +7,6 @@ numbers), and from them writes table3_paired.csv: the ablation minus the full mo
 from __future__ import annotations
 
 import csv
-import io
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from attnmove.measure.compare import Job, fit_model, provenance
+from attnmove.measure.files import make_room
 from attnmove.measure.intervals import intervals_of_sums
 from attnmove.measure.outcomes import Outcomes, outcomes_of
-from attnmove.measure.record import add_results, make_room, read_results, record, write_whole
+from attnmove.measure.record import add_results, read_results, record
 from attnmove.measure.table import Row, measure
 from attnmove.nouns import Float64
 from attnmove.prep.dataset import read_dataset
-from records import Asked, Task, finish, jobs_of, parse, run, tell
+from records import Asked, Task, finish, jobs_of, parse, run, tell, write_table
 
 FULL = "attnmove"
 PLAN = (
@@ -67,10 +67,10 @@ def compare_ablations(asked: Asked) -> int:
         add_results(path, fitted.rows)
         new = {_fit(row) for row in fitted.users}
         kept = [row for row in read_users(users) if _fit(row) not in new]
-        _write(users, USERS, sorted([*kept, *fitted.users], key=lambda row: (*_fit(row), int(row["user"]))))
+        write_table(users, USERS, sorted([*kept, *fitted.users], key=lambda row: (*_fit(row), int(row["user"]))))
 
     status = finish(to_do, fit_and_sum, keep, n_workers=asked.jobs)
-    _write(asked.results / "table3_paired.csv", PAIRED, paired_rows(read_users(users)))
+    write_table(asked.results / "table3_paired.csv", PAIRED, paired_rows(read_users(users)))
     return status
 
 
@@ -142,14 +142,6 @@ def _fit(row: Row) -> tuple[str, ...]:
 
 def _fit_of(job: Job) -> tuple[str, ...]:
     return (job.dataset, job.dataset_hash, job.model, str(job.seed))
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    page = io.StringIO()
-    table = csv.DictWriter(page, columns, lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    write_whole(path, page.getvalue())
 
 
 if __name__ == "__main__":

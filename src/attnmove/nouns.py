@@ -184,7 +184,7 @@ class Targets:
         n = len(self.user)
         if not (len(self.date) == len(self.draw) == len(self.start) - 1 == len(self.history) == n):
             raise DataError("targets: user, date, draw, start and history must be of one length (start one longer)")
-        if self.start[0] != 0 or self.start[-1] != len(self.slot) or np.any(np.diff(self.start) < 0):
+        if self.start[0] != 0 or self.start[-1] != len(self.slot) or np.any(self.start[1:] < self.start[:-1]):
             raise DataError("targets: start must rise from 0 to the number of slots")
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from attnmove.cli.render import AsJson, cell, out, print_json, print_table, stages
@@ -98,3 +99,55 @@ def _train_cells(row: dict[str, Any]) -> list[Any]:
         row["share_of_ceiling"] * 100,
         row["peak_mib"],
     ]
+
+
+@bench_app.command("recover")
+def bench_recover(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a prepared dataset.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs.")],
+    days: Annotated[str, typer.Option(help="Numbers of user-days, separated by commas.")] = "1000,10000",
+    split: Annotated[str, typer.Option(help="The days that are gone over: train, valid or test.")] = "test",
+    hide: Annotated[
+        str,
+        typer.Option(help="What is asked: stored (the targets), all (every slot not visible); or both, by a comma."),
+    ] = "stored,all",
+    top: Annotated[int, typer.Option(help="Places that are found for a slot.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """User-days a second and peak memory of recovering with trained runs, on a dataset's days over and over."""
+    from attnmove.bench.recover import measure
+    from attnmove.bench.train import parse_numbers
+
+    with stages() as stage:
+        rows = measure(
+            str(dataset),
+            [str(run) for run in runs],
+            days=parse_numbers("--days", days),
+            split=split,
+            hide=hide.split(","),
+            top=top,
+            progress=stage,
+        )
+    if as_json:
+        print_json(rows)
+        return
+    title = escape(f"{dataset}, {split}, {top} places a slot")
+    table = Table(*_RECOVER_COLUMNS.values(), title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(cell(row[name]) for name in _RECOVER_COLUMNS))
+    print_table(table)
+
+
+_RECOVER_COLUMNS = {
+    "run": "run",
+    "model": "model",
+    "hide": "asked",
+    "days": "days",
+    "targets": "targets",
+    "seconds": "s",
+    "days_per_second": "days/s",
+    "targets_per_second": "targets/s",
+    "base_mib": "MiB at first",
+    "peak_mib": "MiB",
+}
+"""Heads of the table by what a row calls them."""

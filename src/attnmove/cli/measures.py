@@ -9,7 +9,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from attnmove.cli.render import print_table
+from attnmove.cli.render import out, print_table
+from attnmove.models.evidence.features import FAMILIES
 
 _HEADS = {
     "recall": "recall",
@@ -50,6 +51,10 @@ def show_measures(rows: list[dict[str, Any]], *, title: str, precision: float | 
         measures = [_number(name, row[name]) + _interval(name, row) for name in heads]
         table.add_row(escape(model), escape(row["slice"]), f"{row['n']:,}", *measures)
     print_table(table)
+    for row in rows:
+        if row["slice"] == "all" and row.get("origin_day") is not None:
+            shares = ", ".join(f"{family} {row[f'origin_{family}']:.0%}" for family in FAMILIES)
+            out.print(f"{escape(row['model'])} leaned on: {shares}", highlight=False)
 
 
 def show_comparison(summary: list[dict[str, Any]], *, title: str) -> None:

@@ -40,6 +40,15 @@ Curves = Annotated[
     Path | None,
     typer.Option(metavar="FILE.csv", help="Also write risk against coverage, and accuracy bin by bin of confidence."),
 ]
+AnswersFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Also write every answer with its alternatives and where it comes from, to a .parquet or .csv file; for "
+        "models that work with evidence.",
+    ),
+]
+DEFAULT_MODEL = "boost"
 Device = Annotated[str, typer.Option(help="Where networks compute: auto, cpu, cuda, mps.")]
 
 
@@ -62,7 +71,7 @@ def models(as_json: AsJson = False) -> None:
 def train(
     dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a prepared dataset.")],
     run: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="The folder to write.")],
-    model: Annotated[str, typer.Option(help="The model; attnmove models lists them.")] = "attnmove",
+    model: Annotated[str, typer.Option(help="The model; attnmove models lists them.")] = DEFAULT_MODEL,
     config: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="Settings from a file.")] = None,
     pairs: Annotated[
         list[str] | None,
@@ -130,6 +139,7 @@ def evaluate(
     min_confidence: MinConfidence = None,
     precision: Precision = None,
     curves: Curves = None,
+    answers: AnswersFile = None,
     seed: Annotated[int, typer.Option(help="Of the models that are fitted.")] = 0,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -139,14 +149,17 @@ def evaluate(
     The rules nearest and vote cost seconds: name them beside a network to see what it is worth.
     """
     from attnmove.measure.curves import write_curves
+    from attnmove.measure.files import make_room, write_whole
     from attnmove.measure.named import evaluate_named
-    from attnmove.measure.record import make_room, write_whole
+    from attnmove.measure.origins import check_ending, write_answers
 
     files = [Path(name) for name in names if as_json and name.endswith(".json")]
     wanted = [name for name in names if Path(name) not in files]
     if not wanted or len(files) > 1:
         raise ConfigError("expected one model or more, and one file at most; attnmove models lists the models")
-    outputs = files if curves is None else [*files, curves]
+    outputs = [*files, *(file for file in (curves, answers) if file is not None)]
+    if answers is not None:
+        check_ending(answers)
     for file in outputs:
         make_room(file)
     with steps(len(wanted)) as step:
@@ -159,6 +172,7 @@ def evaluate(
             intervals=intervals,
             min_confidence=min_confidence,
             precision=precision,
+            answers=answers is not None,
             seed=seed,
             device=device,
             progress=step,
@@ -173,6 +187,8 @@ def evaluate(
         write_whole(file, json_text(made.rows) + "\n")
     if curves is not None:
         write_curves(curves, made.curves)
+    if answers is not None:
+        write_answers(answers, made.answers)
     for file in () if only_json else outputs:
         out.print(f"wrote {escape(str(file))}", highlight=False)
 

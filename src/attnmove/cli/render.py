@@ -79,9 +79,9 @@ def training(epochs: int) -> Iterator[Any]:
     with _task(*columns, total=epochs) as update:
 
         def tell(now: dict[str, float]) -> None:
-            text = f"loss {now['loss']:.3f}"
+            text = f"loss {now['loss']:.3f}  " if "loss" in now else ""
             if "valid_recall" in now:
-                text += f"  valid recall {now['valid_recall']:.3f}, MAP {now['valid_map']:.3f}"
+                text += f"valid recall {now['valid_recall']:.3f}, MAP {now['valid_map']:.3f}"
             update(completed=now["epoch"], description=text)
 
         yield tell if err.is_terminal else None

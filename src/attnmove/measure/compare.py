@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from attnmove.errors import ConfigError, DataError, MissingExtra, RunError, check_names
-from attnmove.measure.record import JOB, RESULTS, add_results, make_room, read_results, record, sorted_results
+from attnmove.measure.files import make_room
+from attnmove.measure.record import JOB, RESULTS, add_results, read_results, record, sorted_results
 from attnmove.measure.slices import SLICES
 from attnmove.measure.table import ALL, Row, evaluate
 from attnmove.models.contract import Recoverer

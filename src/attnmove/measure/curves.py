@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from attnmove.measure.files import write_whole
 from attnmove.measure.outcomes import Outcomes
-from attnmove.measure.record import write_whole
 from attnmove.measure.table import Row
 from attnmove.metrics import RiskCoverage, reliability, risk_coverage
 from attnmove.nouns import Int64

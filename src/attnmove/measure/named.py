@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.measure.compare import Progress, device_of, fit_model
 from attnmove.measure.confidence import check_enough, check_share, confidence_for
 from attnmove.measure.curves import curves_of
+from attnmove.measure.origins import answers_of, origins_by_slice
 from attnmove.measure.outcomes import outcomes_of
 from attnmove.measure.slices import SLICES, labels_of
 from attnmove.measure.table import Row, measure
@@ -20,6 +22,9 @@ from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS
 from attnmove.prep.dataset import Dataset, read_dataset
 from attnmove.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,8 @@ class Evaluation:
     """Points of the curves of confidence on all targets, as `curves_of` gives them."""
     refused: Mapping[str, str]
     """Models that reach the wanted precision from no confidence on, and how near they come."""
+    answers: list[pa.Table]
+    """Every answer of each model, as `answers_of` gives them, where they were asked for."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ def evaluate_named(
     intervals: bool = False,
     min_confidence: float | None = None,
     precision: float | None = None,
+    answers: bool = False,
     seed: int = 0,
     device: str = "auto",
     progress: Progress | None = None,
@@ -82,6 +90,7 @@ def evaluate_named(
     labels = labels_of(cases, by)
     rows: list[Row] = []
     curves: list[Row] = []
+    tables: list[pa.Table] = []
     refused: dict[str, str] = {}
     for done, name in enumerate(names):
         if progress is not None:
@@ -96,11 +105,14 @@ def evaluate_named(
         rng = np.random.default_rng(0) if intervals else None
         measured = measure(outcomes, labels, model=ready.name, split=split, rng=rng, min_confidence=min_confidence)
         facts = _facts(ready, protocol=protocol, dataset_hash=dataset.hash)
-        rows += [{**row, **facts} for row in measured]
+        origins = origins_by_slice(ready.model, cases, labels)
+        rows += [{**row, **origins[row["slice"]], **facts} for row in measured]
+        if answers:
+            tables.append(answers_of(ready.model, cases, name=name))
         curves += curves_of(outcomes, model=ready.name, run=ready.run, split=split)
     if refused and refused.keys() == set(names):
         raise ConfigError("; ".join(f"{name}: {why}" for name, why in refused.items()))
-    return Evaluation(rows, curves, refused)
+    return Evaluation(rows, curves, refused, tables)
 
 
 def _check_abstention(min_confidence: float | None, precision: float | None) -> None:

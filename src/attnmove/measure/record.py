@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
 from attnmove.errors import RunError
+from attnmove.measure.files import write_whole
 from attnmove.measure.slices import in_order
 from attnmove.measure.table import ALL, MEASURES, Row
 from attnmove.models.registry import MODELS
@@ -65,31 +65,6 @@ def add_results(path: Path, rows: Iterable[Row]) -> list[Row]:
     table.writerows(out)
     write_whole(path, page.getvalue())
     return out
-
-
-def make_room(path: Path) -> Path:
-    """`path`, in a folder that is there and can be written to; RunError otherwise. Ask before the work, not after."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written ({error.strerror or error})") from error
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise RunError(f"{path}: cannot be written; name another place")
-    return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file at once, so that readers see the old one or the new one. Raises RunError when that fails."""
-    new = path.with_name(f".{path.name}-{os.getpid()}")
-    make_room(path)
-    try:
-        try:
-            new.write_text(text, encoding="utf-8", newline="")
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def sorted_results(rows: Iterable[Row]) -> list[Row]:

@@ -11,6 +11,7 @@ import numpy as np
 from attnmove import metrics
 from attnmove.measure.confidence import check_share, measures_of_answered, measures_of_sure
 from attnmove.measure.intervals import intervals_of
+from attnmove.measure.origins import origins_by_slice
 from attnmove.measure.outcomes import Outcomes, outcomes_of
 from attnmove.measure.slices import in_order, labels_of
 from attnmove.models.contract import Recoverer
@@ -38,15 +39,18 @@ def evaluate(
     """Measures of a fitted model on the cases: a row of all targets, then a row for each slice of each slicing in `by`.
 
     `intervals` adds 95 % intervals over users. `name` and `split` only name the rows; a model has its class's name.
-    `min_confidence`, from 0 to 1, adds what answering only from there on gives, see `measure`.
+    `min_confidence`, from 0 to 1, adds what answering only from there on gives, see `measure`. Of a model that works
+    with evidence come the shares of what its answers leaned on: origin_day, origin_past, origin_others, origin_space.
     """
     if min_confidence is not None:
         check_share("min_confidence", min_confidence)
     labels = labels_of(cases, by)
     outcomes = outcomes_of(model, cases)
     rng = np.random.default_rng(0) if intervals else None
-    name = name or type(model).__name__.lower()
-    return measure(outcomes, labels, model=name, split=split, rng=rng, min_confidence=min_confidence)
+    name = name or str(getattr(model, "name", type(model).__name__.lower()))
+    rows = measure(outcomes, labels, model=name, split=split, rng=rng, min_confidence=min_confidence)
+    origins = origins_by_slice(model, cases, labels)
+    return [row | origins[row["slice"]] for row in rows]
 
 
 def measure(

@@ -18,6 +18,8 @@ from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
 
 _CHECKS = 6
 """How often along the rounds validation is asked whether to stop there."""
+_QUICK_TREES, _KEPT = 40, 20
+"""Trees that all candidates of a target pass through, and how many of them pass on."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,7 @@ class BoostConfig:
     """Settings of the ranker, chosen on the validation days of Geolife and of the synthetic city."""
 
     rounds: int = 300
-    """Trees a ranker has at most; 1 or more."""
-    rankers: int = 1
-    """Rankers whose scores are averaged, each with chances of its own; 1 or more."""
+    """Trees at most; validation says where to stop. 1 or more."""
     leaves: int = 31
     """Leaves of a tree; 2 or more."""
     lr: float = 0.05
@@ -42,8 +42,8 @@ class BoostConfig:
     """Pull of the leaves towards nothing; 0 or more."""
 
     def __post_init__(self) -> None:
-        if min(self.rounds, self.rankers, self.min_leaf) < 1 or self.leaves < 2:
-            raise ConfigError("boost: rounds, rankers and min_leaf must be 1 or more, leaves 2 or more")
+        if min(self.rounds, self.min_leaf) < 1 or self.leaves < 2:
+            raise ConfigError("boost: rounds and min_leaf must be 1 or more, leaves 2 or more")
         if not (0 < self.columns <= 1 and 0 < self.rows <= 1 and self.lr > 0 and self.l2 >= 0):
             raise ConfigError("boost: columns and rows must be above 0 and at most 1, lr above 0, l2 0 or more")
 
@@ -60,18 +60,13 @@ class Boost:
         if len(sizes) == 0:  # no truth is among its candidates: nothing tells them apart
             self._trees = BoostedTrees.flat(len(NAMES))
             return
-        boosters = [self._grow(x, right, sizes, number, keep.tell) for number in range(self.config.rankers)]
-        best = self._rounds(boosters, valid)
-        self._trees = BoostedTrees.joined(
-            [BoostedTrees.of(booster, n_rounds=min(best, booster.num_trees())) for booster in boosters]
-        )
+        grown = BoostedTrees.of(self._grow(x, right, sizes, keep.tell))
+        self._trees = grown.first(self._rounds(grown, valid))
 
     def score(self, evidence: Evidence, cases: Cases) -> Float64:
         if self._trees is None:
             raise not_fitted(self)
-        if len(evidence.place) == 0:
-            return np.zeros(0)
-        return self._trees.predict(evidence.values) / self.config.rankers
+        return ranked(self._trees, evidence)
 
     def state(self) -> State:
         if self._trees is None:
@@ -81,7 +76,7 @@ class Boost:
     def restore(self, state: State) -> None:
         self._trees = BoostedTrees.restored(state, n_features=len(NAMES))
 
-    def _grow(self, x: Float32, right: Float32, sizes: Int64, number: int, tell: Tell | None) -> Any:
+    def _grow(self, x: Float32, right: Float32, sizes: Int64, tell: Tell | None) -> Any:
         library, how = lightgbm(), self.config
         settings = {
             "objective": "lambdarank",
@@ -95,41 +90,63 @@ class Boost:
             "bagging_by_query": True,
             "lambda_l2": how.l2,
             "max_bin": 127,
-            "seed": int(np.random.default_rng([self.seed, number]).integers(2**31)),
+            "seed": int(np.random.default_rng([self.seed, 0]).integers(2**31)),
             "deterministic": True,
             "force_row_wise": True,
             "verbosity": -1,
         }
 
         def told(environment: Any) -> None:
-            done = (number + (environment.iteration + 1) / how.rounds) / how.rankers
             if tell is not None:
-                tell({"epoch": done})
+                tell({"epoch": (environment.iteration + 1) / how.rounds})
 
         data = library.Dataset(x, label=right, group=sizes, params={"max_bin": 127}, free_raw_data=True)
         return library.train(settings, data, num_boost_round=how.rounds, callbacks=[told])
 
-    def _rounds(self, boosters: list[Any], valid: list[Lesson]) -> int:
-        """The number of rounds after which calibrated scores surprise least on the validation days."""
-        rounds = self.config.rounds
-        steps = sorted({max(1, rounds * (i + 1) // _CHECKS) for i in range(_CHECKS)})
-        if not valid or not any((lesson.truth != MISSING).any() for lesson in valid):
-            return rounds
+    def _rounds(self, trees: BoostedTrees, valid: list[Lesson]) -> int:
+        """The number of trees after which calibrated scores surprise least on the validation days."""
+        if not any((lesson.truth != MISSING).any() for lesson in valid):
+            return trees.n_trees
+        steps = sorted({max(1, trees.n_trees * (i + 1) // _CHECKS) for i in range(_CHECKS)})
         scores = [np.zeros(len(lesson.evidence.place)) for lesson in valid]
         surprise, before = [], 0
         for step in steps:
+            scored = []
             for score, lesson in zip(scores, valid, strict=True):
-                for booster in boosters if len(score) else ():
-                    score += booster.predict(
-                        lesson.evidence.values, raw_score=True, start_iteration=before, num_iteration=step - before
-                    ) / len(boosters)
-            scored = [
-                Scored.of(score, lesson.evidence, lesson.cases) for score, lesson in zip(scores, valid, strict=True)
-            ]
+                if len(score):
+                    score += trees.predict(lesson.evidence.values, first=before, n_trees=step - before)
+                scored.append(Scored.of(score, lesson.evidence, lesson.cases))
             fitted = Calibration.fitted(scored)
             surprise.append(sum(part.surprise(fitted) for part in scored))
             before = step
         return steps[int(np.argmin(surprise))]
+
+
+def ranked(trees: BoostedTrees, evidence: Evidence) -> Float64:
+    """(E,) the score of each candidate: a few trees tell who has no chance, the others look at the rest only.
+
+    A candidate that is left out early stays behind the last of those that are not, as far as it was then.
+    """
+    score = np.zeros(len(evidence.place))
+    if len(score) == 0:
+        return score
+    quick = min(_QUICK_TREES, trees.n_trees)
+    score += trees.predict(evidence.values, n_trees=quick)
+    if quick == trees.n_trees:
+        return score
+    target = evidence.target
+    order = np.lexsort((-score, target))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - evidence.start[target[order]]
+    kept = np.flatnonzero(rank < _KEPT)
+    final = score.copy()
+    final[kept] += trees.predict(evidence.values[kept], first=quick)
+    worst_then, worst = (np.full(len(evidence), np.inf) for _ in range(2))
+    np.minimum.at(worst_then, target[kept], score[kept])
+    np.minimum.at(worst, target[kept], final[kept])
+    left = np.flatnonzero(rank >= _KEPT)
+    final[left] = worst[target[left]] + np.minimum(0, score[left] - worst_then[target[left]])
+    return final
 
 
 def _table(lessons: list[Lesson]) -> tuple[Float32, Float32, Int64]:

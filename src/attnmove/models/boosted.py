@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,12 @@ class BoostedTrees:
         """One tree of one leaf: every row scores nothing."""
         nodes: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in _OF_A_NODE.items()}
         return cls(n_features, num_leaves=np.ones(1, np.int32), leaf_value=np.zeros(1), **nodes)
+
+    def first(self, n_trees: int) -> BoostedTrees:
+        """The first trees only, 1 or more of them."""
+        n_leaves = int(self.num_leaves[:n_trees].sum())
+        nodes: dict[str, Any] = {name: getattr(self, name)[: n_leaves - n_trees] for name in _OF_A_NODE}
+        return replace(self, num_leaves=self.num_leaves[:n_trees], leaf_value=self.leaf_value[:n_leaves], **nodes)
 
     @classmethod
     def joined(cls, parts: Sequence[BoostedTrees]) -> BoostedTrees:

@@ -18,6 +18,8 @@ _SOFT = 1e-3
 """Pull of the parameters towards their defaults, a little."""
 _DEFAULT = np.array([0.0, -3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 _SHARPEST, _ELSEWHERE_RANGE = 3.0, 8.0
+_LARGEST = 1e6
+"""A parameter beyond this is forged."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class Calibration:
         """(E,) log-probability of each candidate and (M,) of "none of them"; together a target's sum to one."""
         scores = scored.score * np.exp(-np.clip(self.parameter[0], -_SHARPEST, _SHARPEST))
         best, total = _log_sum(scores, scored.start)
-        ahead = np.exp(best - total)
-        signs = np.column_stack([scored.signs, np.where(np.isfinite(ahead), ahead, 0)])
+        ahead = np.exp(np.subtract(best, total, out=np.full(len(best), -np.inf), where=np.isfinite(total)))
+        signs = np.column_stack([scored.signs, ahead])
         odds = np.clip(signs @ self.parameter[1:], -_ELSEWHERE_RANGE, _ELSEWHERE_RANGE)
         none, some = -np.logaddexp(0, -odds), -np.logaddexp(0, odds)
         empty = scored.start[:-1] == scored.start[1:]
@@ -74,7 +76,7 @@ class Calibration:
     def restored(cls, state: State) -> Calibration:
         """Raises RunError where the array cannot be one."""
         parameter = taken(state, "parameter", "f").astype(np.float64)
-        if parameter.shape != _DEFAULT.shape or not np.isfinite(parameter).all():
+        if parameter.shape != _DEFAULT.shape or not (np.abs(parameter) < _LARGEST).all():
             raise RunError("a calibration of other parameters than there are")
         return cls(parameter)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -21,12 +20,14 @@ from attnmove.nets.batch import CaseTensors, plan_of, tensors_of
 from attnmove.nets.candidates import CandidateTensors
 from attnmove.nets.config import CopyMoveConfig
 from attnmove.nets.copymove import CopyMove as CopyNetwork
-from attnmove.nouns import MISSING, Bool, Cases, Float64, Int64
+from attnmove.nouns import MISSING, Bool, Cases, Float64
 from attnmove.train.config import Training
 from attnmove.train.loop import Asked, Outcome, accelerator_for, train_network
 
 _DAYS_AT_ONCE = 16
 """User-days whose candidates are scored together."""
+_SIGHTED = [column("day_share"), column("n_days")]
+"""Above 0 where the evidence has a candidate on the day, on earlier days; where it is withheld, nothing is copied."""
 
 
 class CopyMove:
@@ -69,7 +70,7 @@ class CopyMove:
 
     @torch.no_grad()
     def score(self, evidence: Evidence, cases: Cases) -> Float64:
-        net = self._ready(evidence, cases)
+        net = self._ready(cases)
         out = np.zeros(len(evidence.place))
         asked = np.diff(evidence.start) > 0
         if not asked.any():
@@ -105,6 +106,9 @@ class CopyMove:
         found = {name: array.shape for name, array in weights.items()}
         if found != shapes or any(array.dtype != np.float32 for array in weights.values()):
             raise RunError("the weights are not those of this model and configuration")
+        rising = (weights["deviation"] > 0).all() and (np.diff(weights["edges"]) > 0).all()
+        if not rising or not all(np.isfinite(weights[name]).all() for name in ("mean", "deviation", "edges")):
+            raise RunError("numbers cannot be standardised by such a mean, deviation and edges")
         net = CopyNetwork(self.config, **size)
         net.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
         self._net = net.to(device).eval()
@@ -116,7 +120,7 @@ class CopyMove:
             raise not_fitted(self)
         return self._net
 
-    def _ready(self, evidence: Evidence, cases: Cases) -> CopyNetwork:
+    def _ready(self, cases: Cases) -> CopyNetwork:
         net, n = self.network, len(cases.locations)
         if cases.n_slots != net.n_slots or (self.config.places and n != net.places.n_locations):
             raise DataError(
@@ -140,7 +144,7 @@ class CopyMove:
             if asked is not None and asked.data.candidates is not None:
                 for tensor in (*vars(asked.data).values(), *vars(asked.data.candidates).values()):
                     if isinstance(tensor, Tensor):
-                        digest.update(tensor.numpy())
+                        digest.update(tensor.numpy().tobytes())
         return digest.hexdigest()
 
 
@@ -170,8 +174,9 @@ def _stored(lessons: list[Lesson], useful: list[Bool], net: CopyNetwork) -> tupl
         kept = np.repeat(mine, np.diff(evidence.start))
         here = slice(n, n + int(kept.sum()))
         place[here] = evidence.place[kept]
-        known[here] = evidence.values[kept][:, _SIGHTED] > 0
-        values[here] = _standardised(evidence.values[kept], net)
+        raw = evidence.values[kept]
+        known[here] = raw[:, _SIGHTED] > 0
+        values[here] = net.standardised(torch.from_numpy(raw).to(net.mean.device)).cpu()
         n_targets, n = n_targets + len(row), here.stop
     candidates = CandidateTensors(
         number=torch.from_numpy(number),
@@ -186,5 +191,30 @@ def _stored(lessons: list[Lesson], useful: list[Bool], net: CopyNetwork) -> tupl
     return replace(data, candidates=candidates), number != MISSING
 
 
-_SIGHTED = [column("day_share"), column("n_days")]
-"""Above 0 where the evidence has a candidate on the day, and on earlier days. Where it is withheld, nothing is copied."""
+def _joined(every: list[Cases]) -> Cases:
+    """All cases one after the other; a past that several look back upon is kept once."""
+    if len(every) == 1:
+        return every[0]
+    pasts = {id(cases.past): cases for cases in every}
+    first_row = dict(zip(pasts, np.cumsum([0, *(len(cases.past) for cases in pasts.values())]).tolist(), strict=False))
+
+    def of_all(name: str) -> Any:
+        return np.concatenate([getattr(cases, name) for cases in every])
+
+    def of_past(name: str) -> Any:
+        parts = [getattr(cases, name) for cases in pasts.values()]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    offset = np.repeat([first_row[id(cases.past)] for cases in every], [len(cases) for cases in every])
+    return replace(
+        every[0],
+        user=of_all("user"),
+        date=of_all("date"),
+        loc=of_all("loc"),
+        hidden=of_all("hidden"),
+        history=of_all("history"),
+        past=of_past("past"),
+        past_date=of_past("past_date"),
+        first=of_all("first") + offset,
+        end=of_all("end") + offset,
+    )

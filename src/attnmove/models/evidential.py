@@ -5,18 +5,22 @@ What boosted trees and the network share: gathering the evidence, lessons to lea
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from attnmove.errors import ConfigError, DataError
+from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.models.calibration import Calibration, Scored
 from attnmove.models.contract import Scores, State, in_chunks, not_fitted, under
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
+from attnmove.models.evidence.features import FAMILIES
 from attnmove.models.evidence.gather import Evidence, gather, in_parts
 from attnmove.models.evidence.origin import Origins, origins_of
 from attnmove.models.habits import day_rows
@@ -69,16 +73,23 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class LessonConfig:
-    """What the scorers learn from."""
+    """What the scorers learn from and look at."""
 
     draws: int = 4
     """Further draws of what is hidden of each training day; half of them in bursts. 0 or more."""
     most_targets: int = 40_000
     """Targets to learn from at most; beyond, days are drawn at random. 1 or more."""
+    without: str = ""
+    """Kinds of evidence left out, separated by commas: day, past, others, space."""
 
     def __post_init__(self) -> None:
         if self.draws < 0 or self.most_targets < 1:
             raise ConfigError("draws must be 0 or more, most_targets 1 or more")
+        check_names("kind of evidence", self.left_out, FAMILIES)
+
+    @property
+    def left_out(self) -> list[str]:
+        return [family.strip() for family in self.without.split(",") if family.strip()]
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,7 @@ class Evidential:
 
     def __init__(self, scorer: Scorer, lessons: LessonConfig, *, seed: int) -> None:
         self.scorer, self.lessons, self.seed = scorer, lessons, seed
+        self.name = type(scorer).__name__.lower()
         self.calibration = Calibration.default()
         self._crowd: Crowd | None = None
         self._atlas: tuple[Locations, Atlas] | None = None
@@ -118,8 +130,8 @@ class Evidential:
         crowd, atlas = Crowd.of(train), Atlas.of(train.locations)
         self._atlas = (train.locations, atlas)
         drawn = with_draws(train, self.lessons, np.random.default_rng([self.seed, 1]))
-        chosen = list(lessons_of(valid, crowd, atlas)) if valid is not None else []
-        self.scorer.learn(list(lessons_of(drawn, crowd, atlas)), chosen, keep=Keep(tell, checkpoint, resume))
+        chosen = list(self._lessons(valid, crowd, atlas)) if valid is not None else []
+        self.scorer.learn(list(self._lessons(drawn, crowd, atlas)), chosen, keep=Keep(tell, checkpoint, resume))
         scored = [
             Scored.of(self.scorer.score(lesson.evidence, lesson.cases), lesson.evidence, lesson.cases)
             for lesson in chosen
@@ -128,26 +140,38 @@ class Evidential:
         self._crowd = crowd
         return self
 
+    @property
+    def outcome(self) -> Any:
+        """How the scorer's training ended, where it is trained epoch by epoch."""
+        return getattr(self.scorer, "outcome", None)
+
+    @property
+    def writes(self) -> bool:
+        """False in all but one of several processes that train together: one writes the run."""
+        return bool(getattr(self.scorer, "writes", True))
+
     def scores(self, cases: Cases) -> Iterator[Scores]:
         crowd = self._ready(cases)
         return in_chunks(cases, lambda chunk: self._log_prob(chunk, crowd))
 
     def answers(self, cases: Cases, *, top: int = 5, origins: bool = False) -> Iterator[Answers]:
         """The `top` places of every target, in chunks: what recovering needs, without a number for every location."""
-        crowd = self._ready(cases)
-        for rows in in_parts(cases):
+        crowd, atlas = self._ready(cases), self._atlas_of(cases)
+
+        def answer(rows: Int64) -> Answers:
             chunk = cases.rows(rows)
-            evidence = gather(chunk, crowd, self._atlas_of(chunk))
+            evidence = self._gather(chunk, crowd, atlas)
             candidate, _ = self._probabilities(evidence, chunk)
             at = best_of(candidate, evidence, top)
-            found = at != MISSING
             index = np.column_stack([rows[evidence.index[:, 0]], evidence.index[:, 1]])
-            yield Answers(
+            return Answers(
                 index=index,
-                place=np.where(found, evidence.place[at], np.int32(MISSING)),
-                probability=np.where(found, np.exp(candidate[at]), 0).astype(np.float32),
+                place=np.append(evidence.place, np.int32(MISSING))[at],  # MISSING, the last, is no place
+                probability=np.exp(np.append(candidate, -np.inf))[at].astype(np.float32),
                 origin=origins_of(evidence, at[:, 0], chunk, self.scorer.score) if origins else None,
             )
+
+        return ahead(answer, in_parts(cases))
 
     def state(self) -> State:
         if self._crowd is None:
@@ -173,13 +197,27 @@ class Evidential:
             self._atlas = (cases.locations, Atlas.of(cases.locations))
         return self._atlas[1]
 
+    def _gather(self, cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
+        evidence = gather(cases, crowd, atlas)
+        for family in self.lessons.left_out:
+            evidence = evidence.without(family)
+        return evidence
+
+    def _lessons(self, cases: Cases, crowd: Crowd, atlas: Atlas) -> Iterator[Lesson]:
+        """The evidence for the targets of known place, in parts."""
+        cases = replace(cases, hidden=cases.hidden & (cases.loc != MISSING))
+        for rows in in_parts(cases):
+            part = cases.rows(rows)
+            evidence = self._gather(part, crowd, atlas)
+            yield Lesson(part, evidence, evidence.position_of(part.truth, len(part.locations)))
+
     def _probabilities(self, evidence: Evidence, cases: Cases) -> tuple[Float64, Float64]:
         scored = Scored.of(self.scorer.score(evidence, cases), evidence, replace(cases, loc=cases.visible))
         return self.calibration.log_prob(scored)
 
     def _log_prob(self, cases: Cases, crowd: Crowd) -> Float32:
         """(M, L): candidates as calibrated, the other locations share the rest by how often they are visited."""
-        evidence = gather(cases, crowd, self._atlas_of(cases))
+        evidence = self._gather(cases, crowd, self._atlas_of(cases))
         candidate, none = self._probabilities(evidence, cases)
         visits = crowd.total_visits + 0.5
         share = visits / visits.sum()
@@ -190,6 +228,19 @@ class Evidential:
         np.add(np.log(share), np.maximum(rest, -60)[:, None], out=out, casting="same_kind")
         out[target, evidence.place] = np.maximum(candidate, -60)
         return out
+
+
+def ahead(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> Iterator[Answers]:
+    """The work on every part, in order; as many parts as there are processors, four at most, are under way at once."""
+    n_workers = min(4, os.cpu_count() or 1)
+    with ThreadPoolExecutor(n_workers) as pool:
+        waiting: deque[Future[Answers]] = deque()
+        for part in parts:
+            waiting.append(pool.submit(work, part))
+            if len(waiting) > n_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cases:
@@ -207,15 +258,6 @@ def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cas
     return replace(train.rows(every[order]), hidden=mask[order])
 
 
-def lessons_of(cases: Cases, crowd: Crowd, atlas: Atlas) -> Iterator[Lesson]:
-    """The evidence for the targets of known place, in parts."""
-    cases = replace(cases, hidden=cases.hidden & (cases.loc != MISSING))
-    for rows in in_parts(cases):
-        part = cases.rows(rows)
-        evidence = gather(part, crowd, atlas)
-        yield Lesson(part, evidence, evidence.position_of(part.truth, len(part.locations)))
-
-
 def best_of(score: Float64, evidence: Evidence, k: int) -> Int64:
     """(M, k) the best candidates of each target, the best first, of equals the lower id; MISSING beyond the last."""
     target = evidence.target
@@ -225,8 +267,3 @@ def best_of(score: Float64, evidence: Evidence, k: int) -> Int64:
     first = rank < k
     out[target[order[first]], rank[first]] = order[first]
     return out
-
-
-def is_evidential(model: Any) -> bool:
-    """Whether a model can say where its answers come from."""
-    return isinstance(model, Evidential)

@@ -11,9 +11,11 @@ from attnmove.models.boost import Boost, BoostConfig
 from attnmove.models.contract import Recoverer
 from attnmove.models.evidential import Evidential, LessonConfig
 from attnmove.models.forest import Forest, ForestConfig
-from attnmove.models.networks import NETWORKS, build
+from attnmove.models.networks import COPYMOVE_TRAINING, NETWORKS, build
 from attnmove.models.rules import History, Linear, LinearConfig, Nearest, Top, Vote, VoteConfig
 from attnmove.models.settings import Settings, configure
+from attnmove.nets.config import CopyMoveConfig
+from attnmove.train.config import Training
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,24 @@ def _boost(config: BoostConfig, lessons: LessonConfig, *, seed: int, device: str
     return Evidential(Boost(config, seed=seed), lessons, seed=seed)
 
 
+def _copymove(config: Any, training: Training, lessons: LessonConfig, *, seed: int, device: str) -> Recoverer:
+    from attnmove.models.copymove import CopyMove  # torch is loaded when a network is wanted
+
+    return Evidential(CopyMove(config, training, seed=seed, device=device), lessons, seed=seed)
+
+
 MODELS: dict[str, Entry] = {
     "boost": Entry(
         "boosted trees over the places in play and what speaks for each",
         _boost,
         (BoostConfig(), LessonConfig()),
         "trees",
+    ),
+    "copymove": Entry(
+        "a network that points at the places in play, fed with what speaks for each",
+        _copymove,
+        (CopyMoveConfig(), COPYMOVE_TRAINING, LessonConfig(draws=2)),
+        "network",
     ),
     "top": Entry("the user's most frequent places in the training days", _rule(Top)),
     "history": Entry("the history row at that slot, nothing where it is empty", _rule(History)),

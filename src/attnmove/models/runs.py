@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save
 
 from attnmove.errors import ConfigError, DataError, RunError, check_names
 from attnmove.models.contract import Recoverer
+from attnmove.models.evidential import Evidential
 from attnmove.models.registry import MODELS, make_model
 from attnmove.models.settings import Settings, configure
 from attnmove.nouns import Cases, Locations
@@ -81,6 +82,8 @@ def train_run(
         network: Any = model
         _fit_network(network, train, valid, out, resume=resume, tell=tell)
         log, metrics = network.outcome.log, _metrics(network.outcome)
+    elif isinstance(model, Evidential):
+        model.fit(train, valid, tell=tell)
     else:
         model.fit(train, valid)
     metrics["seconds"] = round(time.perf_counter() - begun, 1)

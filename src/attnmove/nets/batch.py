@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,8 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """The batch on the device; its tensors themselves where they are there already."""
         parts = {part.name: getattr(self, part.name) for part in fields(self)}
-        return Batch(**{name: None if part is None else part.to(device) for name, part in parts.items()})
+        moved: dict[str, Any] = {name: None if part is None else part.to(device) for name, part in parts.items()}
+        return Batch(**moved)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ score does not depend on which others there are.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
@@ -26,6 +27,8 @@ N_KINDS = 3
 """Same weekday; both on a weekend or neither; other."""
 _SATURDAY, _EPOCH_WEEKDAY = 5, 3
 """Monday is 0; 1 January 1970 was a Thursday."""
+_SAMPLE = 100_000
+"""Candidates whose numbers give the quantiles, or up to twice as many."""
 _RANGE = 6.0
 """Deviations from the mean beyond which a number is as good as there."""
 
@@ -33,8 +36,12 @@ _RANGE = 6.0
 class CopyMove(Network):
     """From a batch with candidates to a logit for each of them."""
 
+    code: Tensor
     mean: Tensor
+    """(F,) of the numbers about candidates, after `_flattened`."""
     deviation: Tensor
+    edges: Tensor
+    """(F, steps + 1) rising quantiles of the standardised numbers."""
 
     def __init__(self, config: CopyMoveConfig, *, n_locations: int, n_slots: int, n_features: int) -> None:
         super().__init__()
@@ -44,6 +51,7 @@ class CopyMove(Network):
         self.register_buffer("code", slot_code(n_slots, width), persistent=False)
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("deviation", torch.ones(n_features))
+        self.register_buffer("edges", torch.arange(config.steps + 1.0).repeat(n_features, 1))
         self.ages = nn.Embedding(N_AGES * N_KINDS, width)
         self.drop = Dropout(config.dropout)
 
@@ -55,7 +63,7 @@ class CopyMove(Network):
         self.norm, self.norm_day, self.norm_past = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
         self.copy_day = Pointer(width, n_slots, n_ages=1)
         self.copy_past = Pointer(width, n_slots, n_ages=N_AGES * N_KINDS)
-        self.about = nn.Linear(n_features + 2, hidden)
+        self.about = nn.Linear(n_features * (1 + config.steps) + 2, hidden)
         self.asked = nn.Linear(width, hidden, bias=False)
         self.where = nn.Linear(width, hidden, bias=False)
         self.norm_hidden = nn.LayerNorm(hidden)
@@ -89,8 +97,8 @@ class CopyMove(Network):
         x = (_flattened(values) - self.mean) / self.deviation
         return x.clamp(-_RANGE, _RANGE).nan_to_num(0.0).half()
 
-    def standardise_by(self, parts: list[Tensor]) -> None:
-        """Take mean and deviation of what is known of numbers (E, F), given in parts."""
+    def standardise_by(self, parts: Sequence[Tensor]) -> None:
+        """Take mean, deviation and quantiles of what is known of numbers (E, F), given in parts."""
         count, total, squares = (torch.zeros(len(self.mean), dtype=torch.float64) for _ in range(3))
         for part in parts:
             x = _flattened(part).double()
@@ -101,6 +109,9 @@ class CopyMove(Network):
         deviation = (squares / count.clamp(min=1) - mean * mean).clamp(min=0).sqrt()
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
+        every = max(1, sum(len(part) for part in parts) // _SAMPLE)
+        sample = torch.cat([self.standardised(part[::every]) for part in parts]).float()
+        self.edges.copy_(torch.stack([_edges(x, self.config.steps) for x in sample.T]))
 
     def age_of(self, batch: Batch) -> Tensor:
         """(B, W) age and kind of each earlier day as a row of `ages`."""
@@ -119,13 +130,19 @@ class CopyMove(Network):
     def _score(self, chosen: Candidates, copied: Tensor, state: Tensor) -> Tensor:
         """(E,) from the numbers about a candidate, what is copied, the state of its target (M, D), and where it is."""
         weight = ((copied + LEAST_WEIGHT) / LEAST_WEIGHT).log() / 3  # about as long as a standardised number
-        h = self.about(torch.cat([chosen.values.float(), weight], dim=-1))  # (E, hidden)
+        values = chosen.values.float()
+        h = self.about(torch.cat([values, self._in_steps(values), weight], dim=-1))  # (E, hidden)
         h = h + self.asked(self.drop(state))[chosen.target]
         if self.config.places:
             h = h + self.where(self._sometimes(self._embed(chosen.place)))
         h = self.drop(F.gelu(self.norm_hidden(h)))
         h = self.drop(F.gelu(self.second(h)))
         return self.last(h)[:, 0]  # type: ignore[no-any-return]
+
+    def _in_steps(self, values: Tensor) -> Tensor:
+        """(E, F * steps) how far each number is from one edge to the next, from 0 to 2: thresholds come easier so."""
+        low, high = self.edges[:, :-1], self.edges[:, 1:]
+        return 2 * ((values[:, :, None] - low) / (high - low)).clamp(0, 1).flatten(1)
 
     def _sometimes(self, place: Tensor) -> Tensor:
         """The embedding of candidates (E, D), left out of half of them while training: new locations have none."""
@@ -145,8 +162,8 @@ class Pointer(nn.Module):
         self.age = nn.Parameter(torch.zeros(n_ages))
 
     def forward(self, x: Tensor, sightings: Tensor, there: Tensor, age: Tensor | None, batch: Batch) -> Tensor:
-        """(M, S) weights of the targets of days x (B, T, D) over sightings (B, S, D), S a multiple of T; they sum to one
-        where one is `there` (B, S), else to nothing. `age` (B, S / T) numbers the days of the sightings."""
+        """(M, S) weights of the targets of days x (B, T, D) over sightings (B, S, D) of whole days; they sum to one
+        where one is `there` (B, S), else to nothing. `age` (B, S / T) numbers the days of sightings that age."""
         phi = self.query(x) @ self.key(sightings).transpose(1, 2) / math.sqrt(x.shape[-1])  # (B, T, S)
         phi = phi[batch.row, batch.slot]  # (M, S)
         difference = torch.arange(self.n_slots, device=phi.device) - batch.slot[:, None] + self.n_slots - 1  # (M, T)
@@ -154,7 +171,8 @@ class Pointer(nn.Module):
         if age is not None:
             bias = (bias[:, None, :] + self.age[age][batch.row][:, :, None]).flatten(1)  # (M, W * T)
         mine = there[batch.row]
-        return (phi + bias).float().masked_fill(~mine, -torch.inf).softmax(-1).nan_to_num(0.0) * mine
+        weight: Tensor = (phi + bias).float().masked_fill(~mine, -torch.inf).softmax(-1).nan_to_num(0.0) * mine
+        return weight
 
 
 def summed_by_place(weight: Tensor, place: Tensor, chosen: Candidates) -> Tensor:
@@ -170,6 +188,14 @@ def summed_by_place(weight: Tensor, place: Tensor, chosen: Candidates) -> Tensor
     at = torch.searchsorted(key, wanted).clamp(max=len(key) - 1)
     found = key[at] == wanted
     return out.index_add(0, at[found], weight[target, sighting][found])
+
+
+def _edges(x: Tensor, steps: int) -> Tensor:
+    """(steps + 1,) rising quantiles of the numbers, the most common one left out where there are others."""
+    others = x[x != x.mode().values] if len(x) else x
+    known = others if len(others) else x.new_zeros(1)
+    edges = known.quantile(torch.linspace(0.02, 0.98, steps + 1)).cummax(0).values
+    return edges + 1e-3 * torch.arange(steps + 1)  # equal ones are set apart
 
 
 def _flattened(values: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ _REACH = 8
 """Slots of the clock around the target in which earlier sightings are compared with today."""
 _LOCAL_REACH = 2
 _NEAR_KM = 0.7
-"""Places so far apart are a third as good as the same one, where today is compared with earlier days."""
+"""Where today is compared with earlier days, places so far apart are a quarter as good as the same one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +119,16 @@ def past_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
     fixes, t, n_rows = play.fixes, play.n_slots, len(play.visible)
     kernels = [np.exp(-0.5 * (_apart(t) / width) ** 2) for width in CLOCK_WIDTHS]
     kernel = _exact(np.concatenate(kernels, axis=1))  # (T, widths * T)
+    at_place, at_row = (number * kernel.shape[1] + slot for number in (pairs.entry, row))  # in the flat tables below
     clues: Clues = {}
     for name, of_day in _day_weights(play).items():
         weight = of_day[fixes.row, fixes.day]
         table = np.bincount(fixes.entry * t + fixes.slot, weight, len(play.place) * t).reshape(-1, t)
         totals = np.bincount(fixes.row * t + fixes.slot, weight, n_rows * t).reshape(-1, t)
-        here, all_here = table @ kernel, totals @ kernel
+        here, all_here = (table @ kernel).ravel(), (totals @ kernel).ravel()
         for i, width in enumerate(CLOCK_WIDTHS):
-            value = here[pairs.entry, i * t + slot]
-            clues[f"past_{name}_{width}"] = value / (all_here[row, i * t + slot] + 0.3)
+            value = here.take(at_place + i * t)
+            clues[f"past_{name}_{width}"] = value / (all_here.take(at_row + i * t) + 0.3)
             if (name, width) == ("all", 2.0):
                 clues["past_count"] = value
         clues[f"past_{name}_day"] = table.sum(axis=1)[pairs.entry] / (totals.sum(axis=1)[row] + 1)

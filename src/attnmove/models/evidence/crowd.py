@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from attnmove.errors import DataError, RunError
-from attnmove.models.contract import State, check_ranges, check_within, taken
+from attnmove.models.contract import State, check_within, taken
 from attnmove.models.habits import day_rows, spread, user_keys
 from attnmove.nouns import MISSING, Bool, Cases, Float32, Int32, Int64
 
@@ -19,8 +19,9 @@ _LONGEST_MOVE = 4
 _WEIGHT = 12
 """What a move over one slot counts, so that counts stay whole numbers: divisible by 1 to _LONGEST_MOVE."""
 _KEPT_MOVES = 64
-"""Most frequent moves kept from, and to, a location."""
-_KEPT_POPULAR = 40
+"""Most frequent moves of others that are told of, from and to a location."""
+_LOOKED_AT_POPULAR = 64
+"""Locations among which the most popular ones are looked for, more where many of them are the user's own."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,21 @@ class Counts:
             return np.zeros(keys.shape, dtype=np.int64)
         found = np.minimum(np.searchsorted(self.key, keys), len(self.key) - 1)
         return np.where(self.key[found] == keys, self.count[found], 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Moves of others from, or to, the places beside M targets, the most frequent first."""
+
+    target: Int64
+    """Which target a move is for; ascending."""
+    end: Int64
+    """The other end of the move."""
+    rank: Int64
+    """0 for the most frequent of the target; of equals the lower id."""
+    count: Float32
+    total: Float32
+    """(M,) all moves from, or to, the place of each target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,25 +135,31 @@ class Crowd:
         total[own] -= self._own_total[at]
         return total.astype(np.float32), at_time.astype(np.float32), (self.people[place] - mine).astype(np.float32)
 
-    def moves_from(self, number: Int64, place: Int32) -> tuple[Int64, Int64, Float32]:
-        """Where everybody else goes from each place: which of `place`, where to, and how often."""
+    def moves_from(self, number: Int64, place: Int32) -> Moves:
+        """Where everybody else goes from each place."""
         return self._others(number, place, self._successors, leaving=True)
 
-    def moves_to(self, number: Int64, place: Int32) -> tuple[Int64, Int64, Float32]:
-        """Where everybody else comes from to each place: which of `place`, where from, and how often."""
+    def moves_to(self, number: Int64, place: Int32) -> Moves:
+        """Where everybody else comes from to each place."""
         return self._others(number, place, self._predecessors, leaving=False)
 
     def popular(self, number: Int64, k: int) -> Int64:
         """(M, k) the locations that most others visit, for each user number; MISSING where there are fewer."""
         distinct, which = np.unique(number, return_inverse=True)
-        there = self._popular
-        user = np.repeat(distinct, len(there))
-        place = np.tile(there, len(distinct))
-        _, mine = found(self._own_pairs, user * self.n_locations + place)
-        people = (self.people[place] - (mine & (user != MISSING))).reshape(len(distinct), len(there))
+        looked_at = min(_LOOKED_AT_POPULAR, self.n_locations)
+        while True:
+            # A place of the user's own beyond those looked at is behind every place of others that is among them.
+            place = np.sort(self._by_people[:looked_at])
+            pair = distinct[:, None] * self.n_locations + place
+            mine = found(self._own_pairs, pair)[1] & (distinct != MISSING)[:, None]
+            if looked_at == self.n_locations or (~mine).sum(axis=1).min(initial=k) >= k:
+                break
+            looked_at = min(4 * looked_at, self.n_locations)
+        people = self.people[place] - mine
         order = np.argsort(-people, axis=1, kind="stable")[:, :k]
         some = np.take_along_axis(people, order, axis=1) > 0
-        best: Int64 = np.where(some, there[order], MISSING)
+        best = np.full((len(distinct), k), MISSING)
+        best[:, : order.shape[1]] = np.where(some, place[order], MISSING)
         return best[which]
 
     def check(self, cases: Cases) -> None:
@@ -166,25 +188,39 @@ class Crowd:
         check_within(made.moves_key, 0, n * n)
         check_within(made.own_moves_key, 0, users * n * n)
         for key in (made.user, made.own_visits_key, made.moves_key, made.own_moves_key):
-            if np.any(np.diff(key) <= 0):
+            if np.any(key[1:] <= key[:-1]):
                 raise RunError("keys that do not rise")
         return made
 
-    def _others(
-        self, number: Int64, place: Int32, lists: tuple[Int64, Int64, Int64], *, leaving: bool
-    ) -> tuple[Int64, Int64, Float32]:
+    def _others(self, number: Int64, place: Int32, lists: tuple[Int64, Int64, Int64], *, leaving: bool) -> Moves:
+        """The user's own moves are taken out before anything is cut, so that they do not show in what is left."""
         start, other, count = lists
+        n = self.n_locations
         asked = np.flatnonzero(place != MISSING)
-        at = place[asked].astype(np.int64)
-        which, entry = spread(start[at], start[at + 1])
-        which, to = asked[which], other[entry]
-        here = place[which].astype(np.int64)
-        pair = here * self.n_locations + to if leaving else to * self.n_locations + here
-        own_key = number[which] * self.n_locations**2 + pair
-        own = np.where(number[which] == MISSING, 0, Counts(self.own_moves_key, self.own_moves).at(own_key))
-        left = count[entry] - own
-        some = left > 0  # a place only the user goes to is no news of others
-        return which[some], to[some], (left[some] / _WEIGHT).astype(np.float32)
+        pair, which = np.unique((number[asked] + 1) * n + place[asked], return_inverse=True)  # a user at a place
+        user, here = pair // n - 1, pair % n
+        of, entry = spread(start[here], start[here + 1])
+        end = other[entry]
+        move = here[of] * n + end if leaving else end * n + here[of]
+        own = Counts(self.own_moves_key, self.own_moves).at(user[of] * n**2 + move)
+        left = count[entry] - np.where(user[of] == MISSING, 0, own)
+        total = np.bincount(of, left, len(pair)) / _WEIGHT
+        some = np.flatnonzero(left > 0)  # a place only the user goes to is no news of others
+        order = some[np.lexsort((end[some], -left[some], of[some]))]
+        first = np.searchsorted(of[order], np.arange(len(pair) + 1))
+        rank = np.arange(len(order)) - first[of[order]]
+        order, rank = order[rank < _KEPT_MOVES], rank[rank < _KEPT_MOVES]
+        first = np.searchsorted(of[order], np.arange(len(pair) + 1))
+        target, entry = spread(first[which], first[which + 1])
+        of_asked = np.zeros(len(place), dtype=np.float32)
+        of_asked[asked] = total[which]
+        return Moves(
+            target=asked[target],
+            end=end[order][entry],
+            rank=rank[entry],
+            count=(left[order][entry] / _WEIGHT).astype(np.float32),
+            total=of_asked,
+        )
 
     @cached_property
     def total_visits(self) -> Int64:
@@ -211,18 +247,18 @@ class Crowd:
         return total
 
     @cached_property
-    def _popular(self) -> Int64:
-        return np.argsort(-self.people, kind="stable")[:_KEPT_POPULAR]
+    def _by_people(self) -> Int64:
+        return np.argsort(-self.people, kind="stable")
 
     @cached_property
     def _successors(self) -> tuple[Int64, Int64, Int64]:
         n = self.n_locations
-        return _most_frequent(self.moves_key // n, self.moves_key % n, self.moves, n)
+        return _grouped(self.moves_key // n, self.moves_key % n, self.moves, n)
 
     @cached_property
     def _predecessors(self) -> tuple[Int64, Int64, Int64]:
         n = self.n_locations
-        return _most_frequent(self.moves_key % n, self.moves_key // n, self.moves, n)
+        return _grouped(self.moves_key % n, self.moves_key // n, self.moves, n)
 
 
 def _moves(loc: Int64, n_locations: int) -> tuple[Int64, Int64, Int64]:
@@ -238,15 +274,10 @@ def _moves(loc: Int64, n_locations: int) -> tuple[Int64, Int64, Int64]:
     return np.concatenate(pair or none), np.concatenate(weight or none), np.concatenate(row or none)
 
 
-def _most_frequent(group: Int64, member: Int64, count: Int64, n_groups: int) -> tuple[Int64, Int64, Int64]:
-    """For each group the members of the highest counts: where a group begins, its members, their counts."""
-    order = np.lexsort((member, -count, group))
-    group, member, count = group[order], member[order], count[order]
-    start = np.searchsorted(group, np.arange(n_groups + 1))
-    kept = np.arange(len(group)) - start[group] < _KEPT_MOVES
-    start = np.searchsorted(group[kept], np.arange(n_groups + 1))
-    check_ranges(start, int(kept.sum()))
-    return start, member[kept], count[kept]
+def _grouped(group: Int64, member: Int64, count: Int64, n_groups: int) -> tuple[Int64, Int64, Int64]:
+    """Where each group begins among the members and their counts, which stand group by group."""
+    order = np.argsort(group, kind="stable")
+    return np.searchsorted(group[order], np.arange(n_groups + 1)), member[order], count[order]
 
 
 def found(keys: Int64, wanted: Int64) -> tuple[Int64, Bool]:

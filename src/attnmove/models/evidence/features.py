@@ -57,22 +57,26 @@ FEATURES: dict[str, Feature] = {
     "days_since": Feature("past", "days since the last sighting", LONG_AGO),
     "n_days": Feature("past", "days on which it was seen"),
     "share_of_days": Feature("past", "share of days on which it was seen"),
-    "dwell": Feature("past", "how often the user is still here half an hour later", 0.5),
+    "dwell": Feature("past", "how often the user is still here one slot later", 0.5),
     "evening": Feature("past", "sightings shortly before midnight, fading into today"),
     "evening_share": Feature("past", "share of the sightings of the last hours before today"),
     **{f"local_{d}": Feature("past", "share among days that agree with today around the target") for d in LOCAL_DECAYS},
-    "after_prev": Feature("past", "share of earlier times the user came from the place before"),
-    "before_next": Feature("past", "share of earlier times the user went on to the place after"),
+    "after_prev": Feature(
+        "past", "share of earlier sightings within four hours of the clock that follow the place before"
+    ),
+    "before_next": Feature("past", "the same, that precede the place after"),
     "analogy": Feature("past", "share of earlier sightings at this time with similar places before and after"),
     "analogy_either": Feature("past", "the same, one of the two sides similar"),
-    "analogy_both": Feature("past", "the same, both sides similar, at any time"),
+    "analogy_both": Feature("past", "the same, both sides similar, whatever the time within four hours"),
     "crowd": Feature("others", "visits of others"),
     "crowd_now": Feature("others", "visits of others at this time of day"),
     "crowd_people": Feature("others", "others who were here"),
     "from_prev": Feature("others", "share of others' moves from the place before"),
-    "from_prev_count": Feature("others", "number of them"),
+    "from_prev_count": Feature(
+        "others", "their number, stays with them, a move over n slots 1 / n; logarithm of one more"
+    ),
     "to_next": Feature("others", "share of others' moves to the place after"),
-    "to_next_count": Feature("others", "number of them"),
+    "to_next_count": Feature("others", "their number, likewise"),
     "km_prev": Feature("space", "kilometres from the place before", UNKNOWN),
     "km_next": Feature("space", "kilometres to the place after", UNKNOWN),
     "km_mid": Feature("space", "kilometres from the point between them at the time of the target", UNKNOWN),
@@ -90,7 +94,7 @@ FEATURES: dict[str, Feature] = {
     "n_places_day": Feature("target", "places among them"),
     "n_days_past": Feature("target", "last days that are known"),
     "n_play": Feature("target", "places in play"),
-    "stay": Feature("target", "how often the user is at the same place half an hour later"),
+    "stay": Feature("target", "how often the user is at the same place one slot later"),
 }
 
 NAMES = tuple(FEATURES)

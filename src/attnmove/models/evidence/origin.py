@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from attnmove.models.evidence.features import ABSENT, FAMILIES, columns_of
+from attnmove.models.evidence.features import FAMILIES
 from attnmove.models.evidence.gather import Evidence
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Cases, Dates, Float32, Float64, Int64
@@ -65,9 +65,7 @@ def _shares(mine: Evidence, cases: Cases, score: Callable[[Evidence, Cases], Flo
     full = score(mine, cases)
     lost = np.zeros((len(full), len(FAMILIES)))
     for i, family in enumerate(FAMILIES):
-        values = mine.values.copy()
-        values[:, columns_of(family)] = ABSENT[columns_of(family)]
-        lost[:, i] = np.maximum(0, full - score(replace(mine, values=values), cases))
+        lost[:, i] = np.maximum(0, full - score(mine.without(family), cases))
     total = lost.sum(axis=1, keepdims=True)
     share: Float32 = np.divide(lost, total, out=np.zeros_like(lost), where=total > 0).astype(np.float32)
     return share

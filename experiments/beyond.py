@@ -1,0 +1,137 @@
+"""Beyond the released split: people who were never in training, fewer people and days to learn from, other gaps.
+
+Each fit is asked on the test days; `settings` of a row says what is different: `unseen=5` (five parts of the users,
+each asked with a model that learnt from the others), `users=0.25` or `days=0.25` (a share of the users, or of each
+user's training days, to learn from), `gaps=burst` or `gaps=night` (other slots hidden, as many of a day).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnmove.measure.compare import Job, provenance
+from attnmove.measure.files import make_room
+from attnmove.measure.outcomes import Outcomes, outcomes_of
+from attnmove.measure.record import add_results, read_results, record
+from attnmove.measure.table import Row, measure
+from attnmove.models.contract import Recoverer
+from attnmove.models.habits import day_rows
+from attnmove.models.registry import make_model
+from attnmove.nouns import MISSING, Bool, Cases
+from attnmove.prep.dataset import Dataset, read_dataset
+from attnmove.prep.hide import redraw
+from records import Asked, Task, finish, jobs_of, parse, run, tell
+
+MODELS = ("nearest", "vote", "boost")
+PARTS = 5
+SHARES = (0.125, 0.25, 0.5, 1.0)
+GAPS = ("burst", "night")
+PLAN = (
+    Task(MODELS, settings={"unseen": PARTS}),
+    *(Task(("boost",), settings={what: share}) for what in ("users", "days") for share in SHARES),
+    *(Task(MODELS, settings={"gaps": gaps}) for gaps in GAPS),
+)
+SEEDS = 1
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What to learn from, what to choose on, what to ask."""
+
+    train: Cases
+    valid: Cases
+    test: Cases
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return measure_variants(parse(argv, __doc__, seeds=SEEDS))
+
+
+def measure_variants(asked: Asked) -> int:
+    path = make_room(asked.results / "beyond.csv")
+    old = read_results(path)
+    every = jobs_of(PLAN, asked)
+    to_do = [job for job in every if job.key not in {_key(row) for row in old}]
+    tell(f"beyond: {len(every)} fits, {len(every) - len(to_do)} done before")
+    return finish(to_do, fit_and_measure, lambda rows: add_results(path, rows), n_workers=asked.jobs)
+
+
+def fit_and_measure(job: Job) -> list[Row]:
+    """Fit each part of the variant and measure all its answers together."""
+    dataset, start = read_dataset(job.folder), time.perf_counter()
+    found: list[Outcomes] = []
+    model: Recoverer | None = None
+    for asking in variants(dataset, job):
+        model = make_model(job.model, seed=job.seed, device=job.device).fit(asking.train, asking.valid)
+        found.append(outcomes_of(model, asking.test))
+    assert model is not None
+    facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
+    return [record({**row, **facts}) for row in measure(joined(found), model=job.model, split="test")]
+
+
+def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:
+    """The parts of a variant: one, but for people who were never in training."""
+    train, valid, test = (dataset.cases(split, protocol=job.protocol) for split in ("train", "valid", "test"))
+    (what, value), *_ = job.settings.items()
+    if what == "unseen":
+        for part in range(int(str(value))):
+            mine = [_in_part(cases, part, int(str(value))) for cases in (train, valid, test)]
+            yield Asking(train.rows(~mine[0]), valid.rows(~mine[1]), test.rows(mine[2]))
+    elif what == "users":
+        kept = _some_users(train, float(str(value)), job.seed)
+        yield Asking(train.rows(kept), valid, test)
+    elif what == "days":
+        yield Asking(train.rows(_last_days(train, float(str(value)))), valid, test)
+    else:
+        rng = np.random.default_rng([7, job.seed])
+        yield Asking(train, *(with_gaps(cases, str(value), rng) for cases in (valid, test)))
+
+
+def with_gaps(cases: Cases, pattern: str, rng: np.random.Generator) -> Cases:
+    """The same days with as many slots hidden, in another pattern."""
+    return replace(cases, hidden=redraw(cases.loc != MISSING, cases.hidden.sum(axis=1), rng, pattern=pattern))
+
+
+def joined(parts: Sequence[Outcomes]) -> Outcomes:
+    """The outcomes of all parts, one after the other."""
+    return Outcomes(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in Outcomes.__match_args__}
+    )
+
+
+def _in_part(cases: Cases, part: int, n_parts: int) -> Bool:
+    """True at the rows of the users of a part; users take turns in the order of their names."""
+    users = np.unique(cases.user.astype(str))
+    mine: Bool = np.isin(cases.user.astype(str), users[part::n_parts])
+    return mine
+
+
+def _some_users(cases: Cases, share: float, seed: int) -> Bool:
+    users = np.unique(cases.user.astype(str))
+    chosen = np.random.default_rng([11, seed]).permutation(users)[: max(1, round(share * len(users)))]
+    mine: Bool = np.isin(cases.user.astype(str), chosen)
+    return mine
+
+
+def _last_days(cases: Cases, share: float) -> Bool:
+    """True at the last days of each user's training: so much of them."""
+    days = day_rows(cases)
+    user = cases.user.astype(str)
+    kept = np.zeros(len(cases), dtype=np.bool_)
+    for name in np.unique(user):
+        mine = days[user[days] == name]
+        first = cases.date[mine[len(mine) - max(1, round(share * len(mine)))]]
+        kept |= (user == name) & (cases.date >= first)
+    return kept
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("dataset_hash", "protocol", "model", "settings", "seed"))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,79 @@
+"""One timed recovery in this process: `python -m attnmove.bench.recover_once ERRAND`, an `Errand` as JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnmove.bench.recover import HIDE, Errand
+from attnmove.models.contract import Recoverer
+from attnmove.models.evidential import Evidential
+from attnmove.models.runs import load_run
+from attnmove.nouns import Cases, Float32, Int64
+from attnmove.prep.dataset import read_dataset
+
+_WARM_UP_DAYS = 8
+_DAYS_AT_ONCE = 1024
+"""Days given to the model in one go, so that what grows with their number is the model's own memory, if it does."""
+
+
+def slices(cases: Cases, n_days: int) -> Iterator[Cases]:
+    """The cases over and over until there are `n_days`, some at a time."""
+    for first in range(0, n_days, _DAYS_AT_ONCE):
+        yield cases.rows(np.arange(first, min(first + _DAYS_AT_ONCE, n_days)) % len(cases))
+
+
+def best_places(log_prob: Float32, top: int) -> Int64:
+    """(M, top) the most likely locations, the best first; fewer where there are not so many."""
+    k = min(top, log_prob.shape[1])
+    some = np.argpartition(log_prob, -k, axis=1)[:, -k:]
+    order = np.argsort(-np.take_along_axis(log_prob, some, axis=1), axis=1, kind="stable")
+    best: Int64 = np.take_along_axis(some, order, axis=1)
+    return best
+
+
+def recover(model: Recoverer, cases: Cases, top: int) -> int:
+    """Find the most likely places of every target and let them go again; the number of targets."""
+    if isinstance(model, Evidential):
+        return sum(len(answers.place) for answers in model.answers(cases, top=top))
+    return sum(len(best_places(scores.log_prob, top)) for scores in model.scores(cases))
+
+
+def measure_once(errand: Errand) -> dict[str, Any]:
+    """What one recovery took: targets, seconds, memory after the warm-up and at its highest."""
+    model = load_run(errand.run).model
+    cases = read_dataset(errand.dataset).cases(errand.split)
+    cases = replace(cases, hidden=HIDE[errand.hide](cases))
+    recover(model, next(slices(cases, _WARM_UP_DAYS)), errand.top)
+    base_mib = peak_mib()
+    began = time.perf_counter()
+    targets = sum(recover(model, part, errand.top) for part in slices(cases, errand.days))
+    seconds = time.perf_counter() - began
+    return {
+        "targets": targets,
+        "seconds": seconds,
+        "base_mib": round(base_mib, 1),
+        "peak_mib": round(peak_mib(), 1),
+    }
+
+
+def peak_mib() -> float:
+    """The most memory this process has had so far."""
+    status = Path("/proc/self/status")
+    for line in status.read_text().splitlines() if status.exists() else ():
+        # Linux hands the peak of the process that starts another down in ru_maxrss; this one begins with the program.
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(measure_once(Errand(**json.loads(sys.argv[1])))))

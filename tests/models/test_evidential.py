@@ -1,0 +1,271 @@
+"""A scorer among its evidence: lessons, answers and scores that say the same, and what cannot be answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from safetensors import numpy as safetensors
+
+from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
+from attnmove.models.boost import Boost, BoostConfig
+from attnmove.models.contract import State
+from attnmove.models.evidence import gather as gather_module
+from attnmove.models.evidence.atlas import Atlas
+from attnmove.models.evidence.features import ABSENT, FAMILIES, columns_of
+from attnmove.models.evidence.gather import Evidence, gather
+from attnmove.models.evidential import Answers, Evidential, Keep, Lesson, LessonConfig, best_of, with_draws
+from attnmove.nouns import MISSING, Bool, Cases, Float64
+from builders import asked
+
+SMALL = BoostConfig(rounds=12, leaves=7, min_leaf=5, lr=0.2)
+
+
+def people(seed: int, *, n_places: int = 26, n_slots: int = 24) -> Cases:
+    """Five people between two places of their own and one anywhere, a third of their slots asked for."""
+    rng = np.random.default_rng(seed)
+    rows: dict[str, list[str]] = {}
+    for user in range(5):
+        home, work = (chr(ord("A") + (3 * user + step) % n_places) for step in (0, 1))
+        rows[f"u{user}"] = []
+        for _ in range(6):
+            day = [home] * (n_slots // 2) + [work] * (n_slots // 2)
+            day[int(rng.integers(n_slots))] = chr(ord("A") + int(rng.integers(n_places)))
+            marks = [rng.choice([mark, mark.lower(), mark, "."]) for mark in day]
+            rows[f"u{user}"].append(" ".join(marks))
+    return asked(rows, n_locations=n_places)
+
+
+def new() -> Evidential:
+    return Evidential(Boost(SMALL, seed=0), LessonConfig(draws=1), seed=0)
+
+
+@cache
+def model() -> Evidential:
+    cases = people(0)
+    late = cases.end - cases.first == 5
+    return new().fit(cases.rows(~late), cases.rows(late))
+
+
+def all_answers(found: Iterator[Answers]) -> Answers:
+    parts = list(found)
+    return Answers(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "place", "probability"))
+    )
+
+
+def probabilities(cases: Cases, of: Evidential | None = None) -> Float64:
+    return np.exp(np.concatenate([part.log_prob for part in (of or model()).scores(cases)]).astype(np.float64))
+
+
+def are_candidates(cases: Cases) -> Bool:
+    """(M, L)"""
+    assert model()._crowd is not None
+    evidence = gather(cases, model()._crowd, Atlas.of(cases.locations))
+    out = np.zeros((len(evidence), len(cases.locations)), dtype=np.bool_)
+    out[evidence.target, evidence.place] = True
+    return out
+
+
+def test_scores_are_probabilities_of_all_locations() -> None:
+    cases = people(1)
+    found = probabilities(cases)
+    assert found.shape == (len(cases.truth), 26)
+    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
+    assert (found > 0).all()
+
+
+def test_answers_are_the_best_candidates_of_the_scores() -> None:
+    cases = people(1)
+    found = all_answers(model().answers(cases, top=5))
+    every, candidate = probabilities(cases), are_candidates(cases)
+    assert 0.2 < candidate.mean() < 1
+    assert np.array_equal(found.index, cases.index)
+    rows = np.arange(len(every))[:, None]
+    assert found.probability == pytest.approx(every[rows, found.place], rel=1e-4)
+    assert candidate[rows, found.place].all()
+    best = -np.sort(-np.where(candidate, every, 0), axis=1)[:, :5]
+    assert found.probability == pytest.approx(best, rel=1e-4)
+    assert (np.diff(found.probability, axis=1) <= 0).all()
+
+
+def test_a_first_answer_is_the_most_likely_location_of_all() -> None:
+    cases = people(1)
+    found = all_answers(model().answers(cases, top=1))
+    assert found.probability[:, 0] == pytest.approx(probabilities(cases).max(axis=1), rel=1e-4)
+
+
+def test_answers_are_the_same_however_many_are_asked_for() -> None:
+    cases = people(2)
+    whole = all_answers(model().answers(cases, top=40))
+    for top in (1, 2, 5, 26):
+        some = all_answers(model().answers(cases, top=top))
+        assert np.array_equal(some.place, whole.place[:, :top])
+        assert np.array_equal(some.probability, whole.probability[:, :top])
+    beyond = np.arange(40) >= are_candidates(cases).sum(axis=1)[:, None]
+    assert np.array_equal(whole.place == MISSING, beyond)
+    assert (whole.probability[beyond] == 0).all()
+    with_origins = np.concatenate([part.place for part in model().answers(cases, top=5, origins=True)])
+    assert np.array_equal(with_origins, whole.place[:, :5])
+
+
+def test_answers_are_the_same_in_parts_and_whatever_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = people(3)
+    whole = all_answers(model().answers(cases))
+    monkeypatch.setattr(gather_module, "_ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(gather_module, "_TARGETS_AT_ONCE", 15)
+    parts = list(model().answers(replace(cases, loc=cases.visible)))
+    assert len(parts) > 4
+    found = all_answers(iter(parts))
+    for name in ("index", "place", "probability"):
+        assert np.array_equal(getattr(found, name), getattr(whole, name)), name
+
+
+def test_what_every_location_is_a_candidate_for_is_one_of_them() -> None:
+    cases = people(4, n_places=4)
+    small = new().fit(cases)
+    found = all_answers(small.answers(cases, top=4))
+    full = (found.place != MISSING).all(axis=1)
+    assert full.any()
+    assert found.probability[full].sum(axis=1) == pytest.approx(np.ones(full.sum()), abs=1e-5)
+    assert probabilities(cases, small).sum(axis=1) == pytest.approx(np.ones(len(found.place)), abs=1e-5)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_target_without_candidates_has_no_answer(alone: bool) -> None:
+    """The only user of a dataset, on a first day of which nothing is visible."""
+    lonely = new().fit(asked({"me": ["A B b C C c A B"] * 6}))
+    days = ["a . . . . . . ."] if alone else ["a . . . . . . .", "A a A A . . . ."]
+    cases = asked({"me": days})
+    found = all_answers(lonely.answers(cases, top=3, origins=True))
+    assert found.place[0].tolist() == [MISSING] * 3
+    assert found.probability[0].tolist() == [0] * 3
+    assert probabilities(cases, lonely).sum(axis=1) == pytest.approx(np.ones(len(found.place)), abs=1e-5)
+
+
+def test_nothing_asked_is_nothing_answered() -> None:
+    cases = people(1)
+    for none in (cases.rows(np.zeros(0, dtype=np.int64)), replace(cases, hidden=np.zeros_like(cases.hidden))):
+        assert list(model().answers(none)) == []
+        assert list(model().scores(none)) == []
+
+
+def test_of_equal_scores_the_lower_location_is_the_answer() -> None:
+    evidence = Evidence(
+        index=np.zeros((3, 2), dtype=np.int64),
+        start=np.array([0, 3, 3, 5]),
+        place=np.array([2, 4, 6, 1, 7], dtype=np.int32),
+        values=np.zeros((5, 0), dtype=np.float32),
+    )
+    best = best_of(np.array([1.0, 2.0, 2.0, -3.0, -1.0]), evidence, 4)
+    assert best.tolist() == [[1, 2, 0, MISSING], [MISSING] * 4, [4, 3, MISSING, MISSING]]
+
+
+def test_draws_never_hide_all_that_is_seen_and_only_what_is_seen() -> None:
+    train = people(5)
+    unseen = replace(train, hidden=train.hidden | (train.loc == MISSING))
+    drawn = with_draws(unseen, LessonConfig(draws=7), np.random.default_rng(0))
+    assert len(drawn) == 8 * len(train)
+    assert not (drawn.hidden & (drawn.loc == MISSING)).any()
+    stored = drawn.hidden[: len(train)]
+    assert np.array_equal(stored, train.hidden)  # the stored draws come first and stay
+    assert np.array_equal(drawn.user[: len(train)], train.user)
+    new_ones = drawn.rows(np.arange(len(train), len(drawn)))
+    assert ((new_ones.visible != MISSING).sum(axis=1) > 0).all()
+    assert (new_ones.hidden.sum(axis=1) > 0).all()
+    assert len(np.unique(new_ones.hidden, axis=0)) > 6 * len(train)
+
+
+def test_days_of_one_sighting_or_none_are_not_hidden() -> None:
+    train = asked({"a": ["A . .", ". . .", "a . .", "A A A"]})
+    drawn = with_draws(train, LessonConfig(draws=2), np.random.default_rng(0))
+    assert drawn.hidden.sum(axis=1).tolist() == [0, 0, 1, 0, *[0, 0, 0, 1] * 2]
+
+
+def test_a_day_in_several_draws_is_drawn_once_more_not_several_times() -> None:
+    train = people(5)
+    twice = train.rows(np.repeat(np.arange(len(train)), 2))
+    assert len(with_draws(twice, LessonConfig(draws=3), np.random.default_rng(0))) == 5 * len(train)
+    same = with_draws(twice, LessonConfig(draws=0), np.random.default_rng(0))
+    assert np.array_equal(same.hidden, twice.hidden)
+
+
+@pytest.mark.parametrize("most", [1, 30, 200, 10_000])
+def test_lessons_have_no_more_targets_than_allowed(most: int) -> None:
+    train = people(6)
+    drawn = with_draws(train, LessonConfig(draws=3, most_targets=most), np.random.default_rng(1))
+    largest = drawn.hidden.sum(axis=1).max()
+    assert 0 < drawn.hidden.sum() <= max(most, 24)
+    assert drawn.hidden.sum() >= min(most, 4 * train.hidden.sum() // 2) - largest or most == 1
+    again = with_draws(train, LessonConfig(draws=3, most_targets=most), np.random.default_rng(1))
+    assert np.array_equal(again.hidden, drawn.hidden)
+
+
+class Listener:
+    """A scorer that keeps its lessons and finds all candidates alike."""
+
+    def __init__(self) -> None:
+        self.lessons: list[Lesson] = []
+        self.valid: list[Lesson] = []
+
+    def learn(self, lessons: list[Lesson], valid: list[Lesson], *, keep: Keep) -> None:
+        self.lessons, self.valid = lessons, valid
+
+    def score(self, evidence: Evidence, cases: Cases) -> Float64:
+        return np.zeros(len(evidence.place))
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+def test_lessons_are_about_targets_of_known_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather_module, "_ROWS_AT_ONCE", 7)
+    train, valid = people(7), people(8)
+    every = replace(valid, hidden=np.ones_like(valid.hidden))
+    listener = Listener()
+    Evidential(listener, LessonConfig(draws=0), seed=0).fit(train, every)
+    assert sum(len(lesson.truth) for lesson in listener.lessons) == train.hidden.sum()
+    assert sum(len(lesson.truth) for lesson in listener.valid) == (valid.loc != MISSING).sum()
+    assert len(listener.valid) > 1
+    for lesson in listener.lessons + listener.valid:
+        found = lesson.truth != MISSING
+        assert np.array_equal(lesson.evidence.place[lesson.truth[found]], lesson.cases.truth[found])
+        assert (lesson.cases.truth != MISSING).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_kind_of_evidence_that_is_left_out_says_nothing(family: str) -> None:
+    listener = Listener()
+    Evidential(listener, LessonConfig(draws=0, without=f" {family},"), seed=0).fit(people(7))
+    for lesson in listener.lessons:
+        said = ~np.isclose(lesson.evidence.values, ABSENT, equal_nan=True)
+        assert not said[:, columns_of(family)].any()
+        for other in {*FAMILIES} - {family}:
+            assert said[:, columns_of(other)].any()
+
+
+def test_a_model_survives_a_file_of_arrays_and_refuses_a_forged_one() -> None:
+    saved = safetensors.load(safetensors.save(dict(model().state())))
+    assert np.array_equal(probabilities(people(9), new().restore(saved)), probabilities(people(9)))
+    for name in ("crowd/people", "calibration/parameter", "scorer/threshold"):
+        for forged in ({**saved, name: saved[name][:-1]}, {key: saved[key] for key in saved if key != name}):
+            with pytest.raises(RunError):
+                new().restore(forged)
+
+
+def test_what_cannot_be_learnt_or_asked_is_refused() -> None:
+    with pytest.raises(DataError, match="nothing to learn from"):
+        new().fit(asked({"a": ["A B ."]}))
+    with pytest.raises(NotFittedError):
+        list(new().answers(people(1)))
+    with pytest.raises(DataError, match="trained on another dataset"):
+        list(model().answers(people(1, n_places=9)))
+    for wrong in ({"draws": -1}, {"most_targets": 0}, {"without": "weather"}):
+        with pytest.raises(ConfigError):
+            LessonConfig(**wrong)  # type: ignore[arg-type]
