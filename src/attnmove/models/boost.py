@@ -18,7 +18,7 @@ from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
 
 _CHECKS = 6
 """How often along the rounds validation is asked whether to stop there."""
-_QUICK_TREES, _KEPT = 40, 20
+_QUICK_TREES, _KEPT = 80, 24
 """Trees that all candidates of a target pass through, and how many of them pass on."""
 
 
@@ -125,7 +125,7 @@ class Boost:
 def ranked(trees: BoostedTrees, evidence: Evidence) -> Float64:
     """(E,) the score of each candidate: a few trees tell who has no chance, the others look at the rest only.
 
-    A candidate that is left out early stays behind the last of those that are not, as far as it was then.
+    The rest moves one that is left out early as much as it moves, on average, the lower half of those that are not.
     """
     score = np.zeros(len(evidence.place))
     if len(score) == 0:
@@ -141,11 +141,10 @@ def ranked(trees: BoostedTrees, evidence: Evidence) -> Float64:
     kept = np.flatnonzero(rank < _KEPT)
     final = score.copy()
     final[kept] += trees.predict(evidence.values[kept], first=quick)
-    worst_then, worst = (np.full(len(evidence), np.inf) for _ in range(2))
-    np.minimum.at(worst_then, target[kept], score[kept])
-    np.minimum.at(worst, target[kept], final[kept])
+    low = kept[rank[kept] >= _KEPT // 2]
+    moved = np.bincount(target[low], final[low] - score[low], len(evidence))
     left = np.flatnonzero(rank >= _KEPT)
-    final[left] = worst[target[left]] + np.minimum(0, score[left] - worst_then[target[left]])
+    final[left] += moved[target[left]] / (_KEPT - _KEPT // 2)
     return final
 
 

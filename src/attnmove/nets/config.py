@@ -120,7 +120,7 @@ class BiSTDDPConfig:
 class CopyMoveConfig:
     """Shape of CopyMove."""
 
-    width: int = 64
+    width: int = 32
     """Numbers per location and slot; even, and divisible by heads."""
     heads: int = 4
     """Attention heads."""
@@ -128,7 +128,7 @@ class CopyMoveConfig:
     """Stacked attentions over the visible day; 1 or more."""
     past_days: int = 16
     """Earlier days the attention sees, the most recent ones; 1 to 64, beyond which the evidence does not look."""
-    hidden: int = 64
+    hidden: int = 128
     """Numbers per candidate in the layers that score it; 1 or more."""
     dropout: float = 0.3
     """Share of activations dropped while training; 0 to below 1."""

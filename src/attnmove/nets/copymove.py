@@ -64,8 +64,12 @@ class CopyMove(Network):
         self.copy_day = Pointer(width, n_slots, n_ages=1)
         self.copy_past = Pointer(width, n_slots, n_ages=N_AGES * N_KINDS)
         self.about = nn.Linear(n_features * (1 + config.steps) + 2, hidden)
+        # The evidence speaks first: from nothing, state and place only grow as far as they help.
         self.asked = nn.Linear(width, hidden, bias=False)
-        self.where = nn.Linear(width, hidden, bias=False)
+        nn.init.zeros_(self.asked.weight)
+        if config.places:
+            self.where = nn.Linear(width, hidden, bias=False)
+            nn.init.zeros_(self.where.weight)
         self.norm_hidden = nn.LayerNorm(hidden)
         self.second, self.last = nn.Linear(hidden, hidden), nn.Linear(hidden, 1)
 

@@ -1,0 +1,86 @@
+"""Boosted trees that rank candidates: who is left out early, how many trees, and what is not looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnmove.errors import ConfigError
+from attnmove.models import boost as module
+from attnmove.models.boost import Boost, BoostConfig, ranked
+from attnmove.models.evidence.features import columns_of
+from attnmove.models.evidential import Evidential, Keep, LessonConfig
+from models.test_evidential import SMALL, model, people
+
+
+def evidence_of(made: Evidential) -> object:
+    cases = people(3)
+    return next(made._lessons(cases, made._ready(cases), made._atlas_of(cases))).evidence
+
+
+def test_with_few_trees_everybody_passes_through_all_of_them() -> None:
+    trees = model().scorer._trees
+    evidence = evidence_of(model())
+    assert np.array_equal(ranked(trees, evidence), trees.predict(evidence.values))
+
+
+def test_those_who_stay_have_their_full_score_and_the_others_move_with_the_lower_half_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trees, evidence = model().scorer._trees, evidence_of(model())
+    monkeypatch.setattr(module, "_QUICK_TREES", 4)
+    monkeypatch.setattr(module, "_KEPT", 6)
+    quick, full = trees.predict(evidence.values, n_trees=4), trees.predict(evidence.values)
+    score = ranked(trees, evidence)
+    for target in range(len(evidence)):
+        mine = slice(evidence.start[target], evidence.start[target + 1])
+        order = np.argsort(-quick[mine], kind="stable")
+        kept, left = order[:6], order[6:]
+        assert np.allclose(score[mine][kept], full[mine][kept])
+        moved = (full[mine] - quick[mine])[kept[3:]].mean()
+        assert np.allclose(score[mine][left], quick[mine][left] + moved)
+
+
+def test_no_candidates_have_no_scores() -> None:
+    cases = people(0)
+    made = model()
+    nothing = next(made._lessons(cases, made._ready(cases), made._atlas_of(cases))).evidence
+    empty = type(nothing)(nothing.index[:0], np.zeros(1, dtype=np.int64), nothing.place[:0], nothing.values[:0])
+    assert ranked(made.scorer._trees, empty).tolist() == []
+
+
+def test_the_number_of_trees_is_chosen_on_validation() -> None:
+    cases = people(0)
+    late = cases.end - cases.first == 5
+    wild = Evidential(
+        Boost(BoostConfig(rounds=60, leaves=31, min_leaf=1, lr=0.9, l2=0.0), seed=0), LessonConfig(), seed=0
+    )
+    wild.fit(cases.rows(~late), cases.rows(late))
+    assert wild.scorer._trees.n_trees < 60
+    blind = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0), seed=0).fit(cases)
+    assert blind.scorer._trees.n_trees == SMALL.rounds
+
+
+def test_it_tells_how_far_it_is() -> None:
+    cases, told = people(0), []
+    made = model()
+    lessons = list(made._lessons(cases, made._ready(cases), made._atlas_of(cases)))
+    Boost(SMALL, seed=0).learn(lessons, [], keep=Keep(tell=told.append))
+    assert [now["epoch"] for now in told] == pytest.approx([(i + 1) / SMALL.rounds for i in range(SMALL.rounds)])
+
+
+def test_a_kind_of_evidence_that_is_left_out_is_not_looked_at() -> None:
+    cases = people(0)
+    made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0, without="past, others"), seed=0).fit(cases)
+    used = set(made.scorer._trees.split_feature.tolist())
+    assert not used & {*columns_of("past").tolist(), *columns_of("others").tolist()}
+    with pytest.raises(ConfigError, match="did you mean past"):
+        LessonConfig(without="pasts")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rounds": 0}, {"leaves": 1}, {"columns": 0.0}, {"rows": 1.5}, {"lr": 0.0}, {"l2": -1.0}]
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="boost"):
+        BoostConfig(**wrong)
