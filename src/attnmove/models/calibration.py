@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,10 @@ _LEAST_TARGETS = 200
 _SOFT = 1e-3
 """Pull of the parameters towards their defaults, a little."""
 _DEFAULT = np.array([0.0, -3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+_TRUST = np.array([1.0, 1.0, 0.0])
+"""Trust that leaves the first answer as sure as it is."""
+_TRUST_RANGE = ((0.1, 5.0), (0.1, 5.0), (-3.0, 3.0))
+_CERTAIN = 1 - 1e-9
 _SHARPEST, _ELSEWHERE_RANGE = 3.0, 8.0
 _LARGEST = 1e6
 """A parameter beyond this is forged."""
@@ -24,7 +28,7 @@ _LARGEST = 1e6
 
 @dataclass(frozen=True)
 class Calibration:
-    """A temperature for the scores of the candidates, and a logistic rule for "none of them".
+    """A temperature for the scores of the candidates, a logistic rule for "none of them", trust in the first answer.
 
     The rule looks at how many earlier days there are, how long the gap is, how far apart its sides are, how many places
     the day has, whether both sides are one place, and how far ahead the best candidate is.
@@ -32,6 +36,8 @@ class Calibration:
 
     parameter: Float64
     """(8,) logarithm of the temperature, then constant and weights of the rule."""
+    trust: Float64 = field(default_factory=_TRUST.copy)
+    """(3,) a, b, c: a first answer of probability p becomes one of odds p^a (1 - p)^-b e^c (beta calibration)."""
 
     @classmethod
     def default(cls) -> Calibration:
@@ -46,13 +52,25 @@ class Calibration:
         if sum(int(part.known.sum()) for part in parts) < _LEAST_TARGETS:
             return cls.default()
 
+        n = sum(int(part.known.sum()) for part in parts)
+
         def loss(parameter: Float64) -> float:
             made = cls(parameter)
-            total = sum(part.surprise(made) for part in parts) / sum(int(part.known.sum()) for part in parts)
+            total = sum(part.surprise(made) for part in parts) / n
             return float(total + _SOFT * ((parameter - _DEFAULT) ** 2).sum())
 
         found = minimize(loss, _DEFAULT, method="L-BFGS-B", options={"maxiter": 100})
-        return cls(np.round(found.x, 6))
+        parameter = np.round(found.x, 6)
+        first = [part.first_answers(cls(parameter)) for part in parts]
+        sure, right = (np.concatenate(arrays) for arrays in zip(*first, strict=True))
+
+        def doubt(trust: Float64) -> float:
+            odds = _odds(sure, trust)
+            total = np.where(right, np.logaddexp(0, -odds), np.logaddexp(0, odds)).sum() / n
+            return float(total + _SOFT * ((trust - _TRUST) ** 2).sum())
+
+        found = minimize(doubt, _TRUST, method="L-BFGS-B", bounds=_TRUST_RANGE)
+        return cls(parameter, np.round(found.x, 6))
 
     def log_prob(self, scored: Scored) -> tuple[Float64, Float64]:
         """(E,) log-probability of each candidate and (M,) of "none of them"; together a target's sum to one."""
@@ -66,11 +84,29 @@ class Calibration:
         none = np.where(empty, 0, np.where(scored.is_all, -np.inf, none))
         some = np.where(scored.is_all, 0, some)
         target = np.repeat(np.arange(len(none)), np.diff(scored.start))
-        return scores - total[target] + some[target], none
+        return self._trusted(scores - total[target] + some[target], none, scored.start)
+
+    def _trusted(self, candidate: Float64, none: Float64, start: Int64) -> tuple[Float64, Float64]:
+        """The first answer as sure as it should be, and surer than the second; the others share the rest as before."""
+        if np.array_equal(self.trust, _TRUST):
+            return candidate, none
+        target, top, probability = _first(candidate, start)
+        doubtful = probability < _CERTAIN
+        target, top, probability = target[doubtful], top[doubtful], probability[doubtful]
+        others = candidate.copy()
+        others[top] = -np.inf
+        second = np.exp(_log_sum(others, start)[0][target])
+        sure = 1 / (1 + np.exp(-_odds(probability, self.trust)))
+        sure = np.maximum(sure, second / (1 - probability + second) + 1e-9)
+        change = np.zeros(len(none))
+        change[target] = np.log1p(-np.minimum(sure, _CERTAIN)) - np.log1p(-probability)
+        out = candidate + np.repeat(change, np.diff(start))
+        out[top] = np.log(np.minimum(sure, _CERTAIN))
+        return out, none + change
 
     def state(self) -> State:
         """The arrays of a run."""
-        return {"parameter": self.parameter}
+        return {"parameter": self.parameter, "trust": self.trust}
 
     @classmethod
     def restored(cls, state: State) -> Calibration:
@@ -78,7 +114,10 @@ class Calibration:
         parameter = taken(state, "parameter", "f").astype(np.float64)
         if parameter.shape != _DEFAULT.shape or not (np.abs(parameter) < _LARGEST).all():
             raise RunError("a calibration of other parameters than there are")
-        return cls(parameter)
+        trust = taken(state, "trust", "f").astype(np.float64)
+        if trust.shape != _TRUST.shape or not all(a <= x <= b for x, (a, b) in zip(trust, _TRUST_RANGE, strict=True)):
+            raise RunError("a calibration that trusts otherwise than one can")
+        return cls(parameter, trust)
 
 
 @dataclass(frozen=True)
@@ -118,6 +157,30 @@ class Scored:
         here = self.known & (self.truth != MISSING)
         lost = self.known & (self.truth == MISSING)
         return -float(candidate[self.truth[here]].sum() + none[lost].sum())
+
+    def first_answers(self, calibration: Calibration) -> tuple[Float64, Bool]:
+        """How sure the first answers to known targets are, and whether they are right."""
+        candidate, _ = calibration.log_prob(self)
+        target, top, probability = _first(candidate, self.start)
+        known = self.known[target]
+        right: Bool = (top == self.truth[target])[known]
+        return probability[known], right
+
+
+def _first(candidate: Float64, start: Int64) -> tuple[Int64, Int64, Float64]:
+    """Targets that have candidates, the first of the best candidates of each, and its probability."""
+    has = np.flatnonzero(np.diff(start))
+    best, _ = _log_sum(candidate, start)
+    at = np.flatnonzero(candidate == np.repeat(best, np.diff(start)))
+    top = at[np.searchsorted(at, start[has])]
+    return has, top, np.exp(candidate[top])
+
+
+def _odds(probability: Float64, trust: Float64) -> Float64:
+    """The logarithm of the odds that the trust gives a first answer of this probability."""
+    p = np.clip(probability, 1e-9, _CERTAIN)
+    out: Float64 = trust[0] * np.log(p) - trust[1] * np.log1p(-p) + trust[2]
+    return out
 
 
 def _signs(evidence: Evidence) -> Float64:

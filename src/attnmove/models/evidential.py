@@ -150,6 +150,11 @@ class Evidential:
         """False in all but one of several processes that train together: one writes the run."""
         return bool(getattr(self.scorer, "writes", True))
 
+    @property
+    def network(self) -> Any:
+        """The trained network, where the scorer is one."""
+        return getattr(self.scorer, "network", None)
+
     def scores(self, cases: Cases) -> Iterator[Scores]:
         crowd = self._ready(cases)
         return in_chunks(cases, lambda chunk: self._log_prob(chunk, crowd))

@@ -33,7 +33,9 @@ ATTNMOVE = AttnMoveConfig()
 ATTNMOVE_TRAINING = Training(weight_decay=3.0, label_smoothing=0.2)
 
 
-COPYMOVE_TRAINING = Training(epochs=6, patience=3, masks="stored", lr=2e-3, weight_decay=0.05, label_smoothing=0.0)
+COPYMOVE_TRAINING = Training(
+    epochs=5, patience=0, batch_days=24, masks="stored", lr=2e-3, weight_decay=0.05, label_smoothing=0.0
+)
 
 
 def _attnmove(summary: str, **changes: Any) -> Named:

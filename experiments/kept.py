@@ -1,0 +1,69 @@
+"""What a fit answered on the test days, kept as a file a fit, so that models can be compared target by target."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from attnmove.measure.compare import Job, fit_model, provenance
+from attnmove.measure.files import replaced
+from attnmove.measure.outcomes import outcomes_of
+from attnmove.measure.record import record
+from attnmove.measure.slices import labels_of
+from attnmove.measure.table import Row, measure
+from attnmove.nouns import Float64
+from attnmove.prep.dataset import read_dataset
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One fit: its rows of record, and hits and reciprocal ranks on the test days."""
+
+    job: Job
+    rows: list[Row]
+    values: Float64
+    """(M, 2)"""
+
+
+def fit_and_ask(job: Job) -> Kept:
+    """Fit, measure on every split and slice, and keep what was answered on the test days."""
+    dataset, start = read_dataset(job.folder), time.perf_counter()
+    model = fit_model(
+        dataset, job.model, protocol=job.protocol, seed=job.seed, device=job.device, settings=job.settings
+    )
+    facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
+    rows: list[Row] = []
+    values = np.zeros((0, 2))
+    for split in job.splits:
+        cases = dataset.cases(split, protocol=job.protocol)
+        outcomes = outcomes_of(model, cases)
+        found = measure(outcomes, labels_of(cases, job.by), model=job.model, split=split)
+        rows += [record({**row, **facts}) for row in found]
+        if split == "test":
+            values = np.column_stack([outcomes.right, 1.0 / outcomes.rank]).astype(np.float64)
+    return Kept(job, rows, values)
+
+
+def file_of(results: Path, job: Job) -> Path:
+    """Where the answers of a fit are kept; those of a model with changed settings are not."""
+    return results / "outcomes" / f"{job.dataset}-{job.dataset_hash[:12]}-{job.protocol}-{job.model}-{job.seed}.npy"
+
+
+def keep(results: Path, kept: Kept) -> None:
+    """Write the answers of a fit."""
+    if kept.job.settings:
+        return
+    with replaced(file_of(results, kept.job)) as new, new.open("wb") as file:
+        np.save(file, kept.values)
+
+
+def mean_answers(results: Path, dataset: str, dataset_hash: str, model: str) -> tuple[Float64, int] | None:
+    """(M, 2) what the model answered under the paper's protocol, in the mean over its seeds, and their number; None
+    where there is no fit."""
+    files = sorted((results / "outcomes").glob(f"{dataset}-{dataset_hash[:12]}-paper-{model}-[0-9]*.npy"))
+    if not files:
+        return None
+    return np.mean([np.load(file) for file in files], axis=0), len(files)
