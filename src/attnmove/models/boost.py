@@ -26,11 +26,11 @@ _QUICK_TREES, _KEPT = 80, 24
 class BoostConfig:
     """Settings of the ranker, chosen on the validation days of Geolife and of the synthetic city."""
 
-    rounds: int = 300
+    rounds: int = 200
     """Trees at most; validation says where to stop. 1 or more."""
     leaves: int = 31
     """Leaves of a tree; 2 or more."""
-    lr: float = 0.05
+    lr: float = 0.08
     """What a tree adds; above 0."""
     min_leaf: int = 200
     """Candidates a leaf holds at least; 1 or more."""

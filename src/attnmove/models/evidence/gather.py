@@ -36,6 +36,8 @@ class Evidence:
     """(E,) ascending within a target."""
     values: Float32 = field(repr=False)
     """(E, F) in the order of features.NAMES; NaN where a number is not known."""
+    position_km: Float32 | None = field(default=None, repr=False)
+    """(E, 3) where the candidates lie; NaN where not known. None: nothing is known of it."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -101,6 +103,7 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
         start=np.searchsorted(target, np.arange(len(asked) + 1)),
         place=place.astype(np.int32),
         values=values,
+        position_km=np.where(atlas.known[place][:, None], atlas.position_km[place], np.float32(np.nan)),
     )
 
 
