@@ -26,6 +26,15 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
         for name in DATASETS
         for slicing in ("hour", "places", "gap")
     },
+    **{f"own:{name}": partial(tables.own, dataset=name) for name in DATASETS},
+    **{f"own:{name}:strict": partial(tables.own, dataset=name, protocol="strict") for name in DATASETS},
+    "evidence:geolife": partial(tables.evidence, dataset="geolife"),
+    **{
+        f"slices:{name}:{slicing}": partial(tables.slices, dataset=name, slicing=slicing)
+        for name in DATASETS
+        for slicing in ("missing_rate", "hour", "gap")
+    },
+    "beyond:geolife": partial(tables.beyond, dataset="geolife"),
     **{f"figure5:geolife:{part}": partial(tables.figure5, dataset="geolife", part=part) for part in ("width", "grid")},
 }
 """What stands between `<!-- name -->` and `<!-- end -->`."""

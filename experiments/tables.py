@@ -35,6 +35,19 @@ TABLE4 = ("bi-stddp", "attnmove", "nearest", "vote")
 FIGURE4 = ("bilstm", "bi-stddp", "attnmove", "nearest", "vote")
 
 
+OURS = ("boost", "copymove")
+OWN = (*OURS, "attnmove", "bi-stddp", "rf-copy", "nearest", "vote")
+WITHOUT = {
+    "": "nothing",
+    "without=day": "day",
+    "without=past": "past",
+    "without=others": "others",
+    "without=space": "space",
+    "without=others,space": "others and space",
+}
+LESS_IS_BETTER = ("distance_m", "nll", "ece")
+
+
 @dataclass(frozen=True)
 class Cell:
     """A number of a table and how it reads."""
@@ -117,6 +130,61 @@ def figure5(results: Path, dataset: str, part: str) -> str:
             columns[f"{split} {HEADS[metric]}"] = _marked([_measured(row, metric) for row in mine], metric)
     page = _page(test, columns)
     return page if page == NOT_YET else f"{page} {', '.join(f'{name} {usual[name]}' for name in fixed).capitalize()}."
+
+
+def own(results: Path, dataset: str, protocol: str = "paper") -> str:
+    """Our own models beside the best of Table 2, with how well they know what they know."""
+    rows = [row for row in _test(results / "own.csv", dataset, protocol) if row["slice"] == ALL and not row["settings"]]
+    beside = [row for row in _test(results / "table2.csv", dataset, protocol) if row["slice"] == ALL]
+    found = {row["model"]: row for row in [*beside, *rows]}
+    columns = {"model": list(OWN)}
+    for metric, head in (HEADS | {"nll": "NLL", "ece": "calibration error"}).items():
+        columns[head] = _marked([_measured(found.get(model), metric) for model in OWN], metric)
+    return _page(rows, columns)
+
+
+def evidence(results: Path, dataset: str) -> str:
+    """What a kind of evidence is worth: boost without it, on the same seed."""
+    rows = [row for row in read_results(results / "own.csv") if (row["dataset"], row["seed"]) == (dataset, 0)]
+    rows = [row for row in rows if (row["model"], row["protocol"], row["slice"]) == ("boost", "paper", ALL)]
+    found = {(row["settings"], row["split"]): row for row in rows}
+    kinds = [kind for kind in WITHOUT if (kind, "test") in found]
+    if len(kinds) < 2:
+        return NOT_YET
+    columns = {"without": [WITHOUT[kind] for kind in kinds]}
+    for split in ("valid", "test"):
+        for metric in METRICS:
+            columns[f"{split}: {HEADS[metric]}"] = [_text(found[kind, split][metric], metric) for kind in kinds]
+    return _page([row | {name: {row[name]} for name in ("version", "device")} | {"seeds": 1} for row in rows], columns)
+
+
+def slices(results: Path, dataset: str, slicing: str) -> str:
+    """A row a slice: recall of boost, and by how much it is ahead of the other model that comes nearest to it."""
+    rows = _test(results / "own.csv", dataset)
+    found, names = _sliced([row for row in rows if row["model"] == "boost" and not row["settings"]], slicing)
+    gained = [row for row in _paired(results / "paired.csv", rows) if row["metric"] == "recall"]
+    columns = _slice_columns(rows, found, names, slicing)
+    columns["boost"] = [_measured(found["boost", name], "recall").text for name in names]
+    nearest = [
+        min(
+            (row for row in gained if row["slice"] == name and row["model"] not in OURS),
+            key=lambda row: float(row["difference"]),
+            default=None,
+        )
+        for name in names
+    ]
+    columns["next"] = [NOTHING if row is None else row["model"] for row in nearest]
+    columns["ahead by [95 % over users]"] = [_difference(row, "recall") for row in nearest]
+    return _page(_whole_of(rows, ("boost",)), columns)
+
+
+def beyond(results: Path, dataset: str) -> str:
+    """A row a variant and model."""
+    rows = _test(results / "beyond.csv", dataset)
+    columns = {"what": [row["settings"].replace("=", " ") for row in rows], "model": [row["model"] for row in rows]}
+    for metric, head in (HEADS | {"nll": "NLL", "ece": "calibration error"}).items():
+        columns[head] = [_measured(row, metric).text for row in rows]
+    return _page(rows, columns)
 
 
 def _test(path: Path, dataset: str, protocol: str = "paper") -> list[Row]:
@@ -222,9 +290,9 @@ def _form(metric: str) -> str:
 
 
 def _marked(cells: Sequence[Cell], metric: str) -> list[str]:
-    """The texts, the best in bold: the shortest distance, the highest of anything else."""
+    """The texts, the best in bold."""
     values = [cell.value for cell in cells if math.isfinite(cell.value)]
-    best = (min if metric == "distance_m" else max)(values, default=None)
+    best = (min if metric in LESS_IS_BETTER else max)(values, default=None)
     return [f"**{cell.text}**" if cell.value == best else cell.text for cell in cells]
 
 

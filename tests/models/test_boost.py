@@ -56,9 +56,9 @@ def test_the_number_of_trees_is_chosen_on_validation() -> None:
         Boost(BoostConfig(rounds=60, leaves=31, min_leaf=1, lr=0.9, l2=0.0), seed=0), LessonConfig(), seed=0
     )
     wild.fit(cases.rows(~late), cases.rows(late))
-    assert wild.scorer._trees.n_trees < 60
+    assert wild.scorer._trees.n_trees < 120
     blind = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0), seed=0).fit(cases)
-    assert blind.scorer._trees.n_trees == SMALL.rounds
+    assert blind.scorer._trees.n_trees == SMALL.rankers * SMALL.rounds
 
 
 def test_it_tells_how_far_it_is() -> None:
@@ -66,13 +66,15 @@ def test_it_tells_how_far_it_is() -> None:
     made = model()
     lessons = list(made._lessons(cases, made._ready(cases), made._atlas_of(cases)))
     Boost(SMALL, seed=0).learn(lessons, [], keep=Keep(tell=told.append))
-    assert [now["epoch"] for now in told] == pytest.approx([(i + 1) / SMALL.rounds for i in range(SMALL.rounds)])
+    n_trees = SMALL.rankers * SMALL.rounds
+    assert [now["epoch"] for now in told] == pytest.approx([(i + 1) / n_trees for i in range(n_trees)])
 
 
 def test_a_kind_of_evidence_that_is_left_out_is_not_looked_at() -> None:
     cases = people(0)
     made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0, without="past, others"), seed=0).fit(cases)
     used = set(made.scorer._trees.split_feature.tolist())
+    assert used
     assert not used & {*columns_of("past").tolist(), *columns_of("others").tolist()}
     with pytest.raises(ConfigError, match="did you mean past"):
         LessonConfig(without="pasts")

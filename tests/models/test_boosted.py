@@ -167,13 +167,27 @@ def test_rounds_are_those_asked_for_or_the_best() -> None:
             BoostedTrees.of(booster, n_rounds=n_rounds)
 
 
-def test_boosters_are_kept_one_after_the_other() -> None:
+def test_averaged_boosters_score_the_mean_and_their_trees_take_turns() -> None:
     boosters, x = [grown(rounds=3), grown("lambdarank", rounds=4)], table(1)
-    both = BoostedTrees.joined([BoostedTrees.of(booster) for booster in boosters])
-    assert np.array_equal(both.predict(x, n_trees=3), boosters[0].predict(x, raw_score=True))
-    assert np.array_equal(both.predict(x, first=3), boosters[1].predict(x, raw_score=True))
+    both = BoostedTrees.averaged([BoostedTrees.of(booster) for booster in boosters])
+    each = [booster.predict(x, raw_score=True) for booster in boosters]
+    assert both.n_trees == 7
+    assert np.allclose(both.predict(x), (each[0] + each[1]) / 2)
+    halves = [booster.predict(x, raw_score=True, num_iteration=2) / 2 for booster in boosters]
+    assert np.allclose(both.predict(x, n_trees=4), halves[0] + halves[1])
     with pytest.raises(ConfigError, match=r"\[3, 5\] features"):
-        BoostedTrees.joined([both, by_hand()])
+        BoostedTrees.averaged([both, by_hand()])
+
+
+def test_the_first_trees_are_those_of_fewer_rounds() -> None:
+    booster, x = grown(rounds=5), table(1)
+    few = BoostedTrees.of(booster).first(2)
+    assert np.array_equal(few.predict(x), booster.predict(x, raw_score=True, num_iteration=2))
+    assert BoostedTrees.restored(few.state(), n_features=N_FEATURES).n_trees == 2
+
+
+def test_flat_trees_score_nothing() -> None:
+    assert BoostedTrees.flat(N_FEATURES).predict(table(1)).tolist() == [0.0] * len(table(1))
 
 
 def test_a_run_keeps_them_to_the_last_bit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +27,13 @@ _QUICK_TREES, _KEPT = 80, 24
 class BoostConfig:
     """Settings of the ranker, chosen on the validation days of Geolife and of the synthetic city."""
 
-    rounds: int = 200
-    """Trees at most; validation says where to stop. 1 or more."""
+    rankers: int = 2
+    """Rankers whose scores are averaged; 1 or more."""
+    rounds: int = 220
+    """Trees a ranker has at most; validation says where to stop. 1 or more."""
     leaves: int = 31
     """Leaves of a tree; 2 or more."""
-    lr: float = 0.08
+    lr: float = 0.07
     """What a tree adds; above 0."""
     min_leaf: int = 200
     """Candidates a leaf holds at least; 1 or more."""
@@ -42,8 +45,8 @@ class BoostConfig:
     """Pull of the leaves towards nothing; 0 or more."""
 
     def __post_init__(self) -> None:
-        if min(self.rounds, self.min_leaf) < 1 or self.leaves < 2:
-            raise ConfigError("boost: rounds and min_leaf must be 1 or more, leaves 2 or more")
+        if min(self.rankers, self.rounds, self.min_leaf) < 1 or self.leaves < 2:
+            raise ConfigError("boost: rankers, rounds and min_leaf must be 1 or more, leaves 2 or more")
         if not (0 < self.columns <= 1 and 0 < self.rows <= 1 and self.lr > 0 and self.l2 >= 0):
             raise ConfigError("boost: columns and rows must be above 0 and at most 1, lr above 0, l2 0 or more")
 
@@ -60,7 +63,7 @@ class Boost:
         if len(sizes) == 0:  # no truth is among its candidates: nothing tells them apart
             self._trees = BoostedTrees.flat(len(NAMES))
             return
-        grown = BoostedTrees.of(self._grow(x, right, sizes, keep.tell))
+        grown = BoostedTrees.averaged([BoostedTrees.of(booster) for booster in self._grow(x, right, sizes, keep.tell)])
         self._trees = grown.first(self._rounds(grown, valid))
 
     def score(self, evidence: Evidence, cases: Cases) -> Float64:
@@ -76,7 +79,8 @@ class Boost:
     def restore(self, state: State) -> None:
         self._trees = BoostedTrees.restored(state, n_features=len(NAMES))
 
-    def _grow(self, x: Float32, right: Float32, sizes: Int64, tell: Tell | None) -> Any:
+    def _grow(self, x: Float32, right: Float32, sizes: Int64, tell: Tell | None) -> Iterator[Any]:
+        """The rankers, each with chances of its own."""
         library, how = lightgbm(), self.config
         settings = {
             "objective": "lambdarank",
@@ -90,7 +94,6 @@ class Boost:
             "bagging_by_query": True,
             "lambda_l2": how.l2,
             "max_bin": 127,
-            "seed": int(np.random.default_rng([self.seed, 0]).integers(2**31)),
             "deterministic": True,
             "force_row_wise": True,
             "verbosity": -1,
@@ -98,16 +101,21 @@ class Boost:
 
         def told(environment: Any) -> None:
             if tell is not None:
-                tell({"epoch": (environment.iteration + 1) / how.rounds})
+                tell({"epoch": (number + (environment.iteration + 1) / how.rounds) / how.rankers})
 
         data = library.Dataset(x, label=right, group=sizes, params={"max_bin": 127}, free_raw_data=True)
-        return library.train(settings, data, num_boost_round=how.rounds, callbacks=[told])
+        for number in range(how.rankers):
+            one, two = np.random.default_rng([self.seed, number]).integers(2**31, size=2).tolist()
+            chances = {"bagging_seed": one, "feature_fraction_seed": two}
+            yield library.train(settings | chances, data, num_boost_round=how.rounds, callbacks=[told])
 
     def _rounds(self, trees: BoostedTrees, valid: list[Lesson]) -> int:
         """The number of trees after which calibrated scores surprise least on the validation days."""
         if not any((lesson.truth != MISSING).any() for lesson in valid):
             return trees.n_trees
-        steps = sorted({max(1, trees.n_trees * (i + 1) // _CHECKS) for i in range(_CHECKS)})
+        rankers = self.config.rankers
+        rounds = trees.n_trees // rankers
+        steps = sorted({rankers * max(1, rounds * (i + 1) // _CHECKS) for i in range(_CHECKS)})
         scores = [np.zeros(len(lesson.evidence.place)) for lesson in valid]
         surprise, before = [], 0
         for step in steps:

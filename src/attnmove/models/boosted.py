@@ -83,13 +83,26 @@ class BoostedTrees:
         return replace(self, num_leaves=self.num_leaves[:n_trees], leaf_value=self.leaf_value[:n_leaves], **nodes)
 
     @classmethod
-    def joined(cls, parts: Sequence[BoostedTrees]) -> BoostedTrees:
-        """The trees of all parts in their order. Raises ConfigError unless the parts have as many features."""
+    def averaged(cls, parts: Sequence[BoostedTrees]) -> BoostedTrees:
+        """Trees whose score is the mean of the parts': the first tree of each part, then the second of each, and so on.
+
+        Raises ConfigError unless the parts have as many features.
+        """
         n_features = sorted({part.n_features for part in parts})
         if len(n_features) != 1:
-            raise ConfigError(f"trees of {n_features} features cannot be joined")
-        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+            raise ConfigError(f"trees of {n_features} features cannot be averaged")
+        most = max(part.n_trees for part in parts)
+        trees = [part._tree(i) for i in range(most) for part in parts if i < part.n_trees]
+        arrays: dict[str, Any] = {name: np.concatenate([tree[name] for tree in trees]) for name in _ARRAYS}
+        arrays["leaf_value"] = arrays["leaf_value"] / len(parts)
         return cls(n_features[0], **arrays)
+
+    def _tree(self, number: int) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of one tree."""
+        leaf, end = int(self.num_leaves[:number].sum()), int(self.num_leaves[: number + 1].sum())
+        nodes = {name: getattr(self, name)[leaf - number : end - number - 1] for name in _OF_A_NODE}
+        one = slice(number, number + 1)
+        return {**nodes, "num_leaves": self.num_leaves[one], "leaf_value": self.leaf_value[leaf:end]}
 
     def state(self) -> State:
         """The arrays by their names; the number of features is for the model to know."""

@@ -21,10 +21,10 @@ _TRUST = np.array([1.0, 1.0, 0.0])
 """Trust that leaves the first answer as sure as it is."""
 _TRUST_RANGE = ((0.1, 5.0), (0.1, 5.0), (-3.0, 3.0))
 _CERTAIN = 1 - 1e-9
-_SUPPORT, _SUPPORT_KM, _NEIGHBOURHOOD = 0.4, 5.0, 16
+_SUPPORT, _SUPPORT_KM, _NEIGHBOURHOOD = 0.6, 10.0, 16
 """What likely places around a place are worth to it, how far around, and how many of the likeliest are looked at."""
 _SURE_ENOUGH = 0.6
-"""From this probability on no other candidate can have more support: 1 - 0.6 and 0.4 times as much again is less."""
+"""From this probability on no other candidate can have enough support to come first."""
 _SHARPEST, _ELSEWHERE_RANGE = 3.0, 8.0
 _LARGEST = 1e6
 """A parameter beyond this is forged."""
@@ -187,7 +187,7 @@ def supported(candidate: Float64, start: Int64, position_km: Float32 | None) -> 
     """The log-probabilities, where the first answer may have changed places with one that others lie around.
 
     When several places are about as likely, one in a neighbourhood of likely places is right as often as a lonely one,
-    and where it is wrong it is less far off. The best of p(i) + 0.4 * sum over the others of p(j) exp(-km / 5) takes
+    and where it is wrong it is less far off. The best of p(i) + 0.6 * sum over the others of p(j) exp(-km / 10) takes
     the probability of the most likely one, and that one its own.
     """
     if position_km is None:

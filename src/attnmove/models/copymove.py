@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -54,7 +55,9 @@ class CopyMove:
         net.standardise_by([torch.from_numpy(lesson.evidence.values) for lesson in lessons])
         train = _asked(lessons, net)
         checked = _asked(valid, net) if any((lesson.truth != MISSING).any() for lesson in valid) else None
-        self.outcome = train_network(
+        of_all = _of_all(valid)
+        tell = keep.tell
+        outcome = train_network(
             net.to(accelerator.device),
             train,
             checked,
@@ -64,8 +67,9 @@ class CopyMove:
             checkpoint=keep.checkpoint,
             identity=self._identity(train, checked) if keep.checkpoint is not None else "",
             resume=keep.resume,
-            tell=keep.tell,
+            tell=None if tell is None else lambda now: tell(of_all(now)),
         )
+        self.outcome = replace(outcome, log=[of_all(row) for row in outcome.log])
         self._net = net
 
     @torch.no_grad()
@@ -218,3 +222,14 @@ def _joined(every: list[Cases]) -> Cases:
         first=of_all("first") + offset,
         end=of_all("end") + offset,
     )
+
+
+def _of_all(valid: list[Lesson]) -> Callable[[dict[str, float]], dict[str, float]]:
+    """From what the loop measures, where the truth is a candidate, to recall and MAP of all; the NLL stays theirs."""
+    truth = np.concatenate([np.zeros(0, dtype=np.int64), *(lesson.truth for lesson in valid)])
+    share = float((truth != MISSING).mean()) if len(truth) else 1.0
+
+    def scaled(row: dict[str, float]) -> dict[str, float]:
+        return {name: value * share if name in ("valid_recall", "valid_map") else value for name, value in row.items()}
+
+    return scaled

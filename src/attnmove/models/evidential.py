@@ -79,8 +79,8 @@ class LessonConfig:
     """Further draws of what is hidden of each training day; half of them in bursts. 0 or more."""
     most_targets: int = 40_000
     """Targets to learn from at most; beyond, days are drawn at random. 1 or more."""
-    without: str = ""
-    """Kinds of evidence left out, separated by commas: day, past, others, space."""
+    without: str = "nothing"
+    """Kinds of evidence left out, separated by commas: day, past, others, space; or nothing."""
 
     def __post_init__(self) -> None:
         if self.draws < 0 or self.most_targets < 1:
@@ -89,7 +89,8 @@ class LessonConfig:
 
     @property
     def left_out(self) -> list[str]:
-        return [family.strip() for family in self.without.split(",") if family.strip()]
+        named = [family.strip() for family in self.without.split(",")]
+        return [] if named == ["nothing"] else named
 
 
 @dataclass(frozen=True)
