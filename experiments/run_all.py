@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+import beyond
 import figure5
+import own
+import paired
 import render
 import table2
 import table3
@@ -18,7 +21,7 @@ from records import RESULTS, parse, run
 def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     asked = parse(argv, __doc__, seeds=table2.SEEDS)
-    failed = table2.main(argv) | table3.main(argv)
+    failed = table2.main(argv) | table3.main(argv) | own.main(argv) | paired.main(argv) | beyond.main(argv)
     if "geolife" in asked.datasets:
         failed |= figure5.main([word for word in argv if not word.startswith("city=")])
     # The page shows the results of record, not those of a trial elsewhere.

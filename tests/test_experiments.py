@@ -19,11 +19,12 @@ from attnmove.models.networks import ATTNMOVE
 from attnmove.models.registry import MODELS
 from attnmove.models.settings import configure
 from attnmove.prep.cases import PROTOCOLS
+from attnmove.prep.dataset import read_dataset
 from measure.datasets import write_small
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3}
+SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3}
 """The scripts that fit, and their seeds."""
 
 
@@ -79,6 +80,60 @@ def test_every_model_of_the_page_is_fitted_under_both_protocols() -> None:
         assert sorted(fitted) == sorted(tables.TABLE2)
     assert set(tables.TABLE4) | set(tables.FIGURE4) == set(table2.SLICED)
     assert set(tables.TABLE3) == set(table3.PLAN[0].models)
+
+
+def test_the_default_is_compared_with_every_model_of_table_2() -> None:
+    tables, paired = script("tables"), script("paired")
+    assert set(paired.OTHERS) == set(tables.TABLE2) - {"attnmove-relu", "attnmove-missing"}
+    assert paired.DEFAULT == tables.OURS[0] == "boost"
+    assert set(tables.OWN) <= {*tables.OURS, *tables.TABLE2}
+
+
+def test_a_difference_in_a_slice_is_the_mean_over_seeds_and_its_interval_over_users(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paired, kept = script("paired"), script("kept")
+    monkeypatch.setattr(paired, "PLAN", (script("records").Task(("nearest",)),))
+    monkeypatch.setattr(paired, "OTHERS", ("nearest",))
+    assert paired.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    assert rows_of(tmp_path / "paired.csv") == []  # nothing of the default yet
+    (file,) = (tmp_path / "outcomes").iterdir()
+    nearest = np.load(file)
+    for seed, ahead in ((0, 0.25), (1, 0.75)):
+        np.save(str(file).replace("nearest-0", f"boost-{seed}"), nearest + ahead)
+    assert paired.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    rows = rows_of(tmp_path / "paired.csv")
+    assert {(row["model"], row["seeds"]) for row in rows} == {("nearest", "2-1")}
+    assert {row["slice"].partition("=")[0] for row in rows} == {"all", "missing_rate", "hour", "places", "gap"}
+    assert all(float(row["difference"]) == pytest.approx(0.5) for row in rows)
+    assert kept.mean_answers(tmp_path, "city", "ab" * 32, "boost") is None
+
+
+@pytest.mark.parametrize("what", [{"unseen": 3}, {"users": 0.5}, {"days": 0.5}, {"gaps": "burst"}])
+def test_a_variant_is_measured_on_all_test_targets(
+    what: dict[str, object], city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beyond = script("beyond")
+    monkeypatch.setattr(beyond, "PLAN", (script("records").Task(("vote",), settings=what),))
+    assert beyond.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    (row,) = read_results(tmp_path / "beyond.csv")
+    assert row["n"] == read_dataset(city).test.hidden.sum()
+    assert row["settings"] == "=".join(str(part) for part in next(iter(what.items())))
+    assert beyond.main([f"city={city}", "--results", str(tmp_path)]) == 0
+
+
+def test_nobody_is_asked_who_was_learnt_from(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beyond, dataset = script("beyond"), read_dataset(city)
+    job = script("records").jobs_of([script("records").Task(("vote",), settings={"unseen": 3})], _asked(city))[0]
+    parts = list(beyond.variants(dataset, job))
+    assert len(parts) == 3
+    for part in parts:
+        assert not set(part.test.user) & {*part.train.user, *part.valid.user}
+    assert sorted(user for part in parts for user in set(part.test.user)) == sorted(set(dataset.test.user))
+
+
+def _asked(city: Path) -> Any:
+    return script("records").Asked({"city": city}, 1, 1, "cpu", Path())
 
 
 def test_figure_5_sweeps_width_heads_and_layers_one_at_a_time() -> None:
@@ -179,11 +234,14 @@ def test_run_all_runs_every_script_and_leaves_the_page_alone_when_results_go_els
 ) -> None:
     for name in SCRIPTS:
         monkeypatch.setattr(script(name), "PLAN", (script(name).Task(("top",)),))
+    monkeypatch.setattr(script("beyond"), "PLAN", (script("beyond").Task(("top",), settings={"gaps": "night"}),))
     monkeypatch.setattr(script("render"), "main", None)
     other = write_small(tmp_path / "other", centres=False)
     assert script("run_all").main([f"city={city}", f"geolife={other}", "--results", str(tmp_path)]) == 0
-    found = {name: {row["dataset"] for row in read_results(tmp_path / f"{name}.csv")} for name in SCRIPTS}
-    assert found == {"table2": {"city", "geolife"}, "table3": {"city", "geolife"}, "figure5": {"geolife"}}
+    names = ("table2", "table3", "figure5", "own", "beyond")
+    found = {name: {row["dataset"] for row in read_results(tmp_path / f"{name}.csv")} for name in names}
+    assert found == dict.fromkeys(names, {"city", "geolife"}) | {"figure5": {"geolife"}}
+    assert len(list((tmp_path / "outcomes").iterdir())) == 2
 
 
 @pytest.mark.parametrize("wrong", [["town=x"], ["city="], ["city"], [], ["city=x", "--jobs", "0"]])

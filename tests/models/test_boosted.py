@@ -247,7 +247,7 @@ def test_forged_arrays_are_refused(changes: dict[str, npt.NDArray[Any]], said: s
 
 
 def test_a_child_in_another_tree_is_refused() -> None:
-    two = BoostedTrees.joined([by_hand(), by_hand()])
+    two = BoostedTrees.averaged([by_hand(), by_hand()])
     with pytest.raises(RunError, match="lead nowhere"):
         BoostedTrees.restored(replace(two, left_child=np.array([1, 2, 1, -1])).state(), n_features=3)
 

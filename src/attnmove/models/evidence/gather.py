@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.index)
 
-    @property
+    @cached_property
     def target(self) -> Int64:
         """(E,) the target of each candidate."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
