@@ -161,7 +161,10 @@ class Evidential:
         return in_chunks(cases, lambda chunk: self._log_prob(chunk, crowd))
 
     def answers(self, cases: Cases, *, top: int = 5, origins: bool = False) -> Iterator[Answers]:
-        """The `top` places of every target, in chunks: what recovering needs, without a number for every location."""
+        """The `top` candidates of every target, in chunks: what recovering needs, without a number for every location.
+
+        In `scores` a location that is no candidate may come before the less likely ones of these.
+        """
         crowd, atlas = self._ready(cases), self._atlas_of(cases)
 
         def answer(rows: Int64) -> Answers:
