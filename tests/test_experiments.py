@@ -240,7 +240,7 @@ def test_run_all_runs_every_script_and_leaves_the_page_alone_when_results_go_els
     assert script("run_all").main([f"city={city}", f"geolife={other}", "--results", str(tmp_path)]) == 0
     names = ("table2", "table3", "figure5", "own", "beyond")
     found = {name: {row["dataset"] for row in read_results(tmp_path / f"{name}.csv")} for name in names}
-    assert found == dict.fromkeys(names, {"city", "geolife"}) | {"figure5": {"geolife"}}
+    assert found == {name: {"city", "geolife"} for name in names} | {"figure5": {"geolife"}}
     assert len(list((tmp_path / "outcomes").iterdir())) == 2
 
 
