@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -150,11 +149,7 @@ class BoostedTrees:
         asked = self.n_trees - first if n_trees is None else n_trees
         if not 0 <= first < first + asked <= self.n_trees:
             raise ConfigError(f"{asked} trees asked from number {first} on, of {self.n_trees}")
-        # In a thread of a pool the other processors are busy with other parts already; 0 is all of them.
-        n_threads = 0 if threading.current_thread() is threading.main_thread() else 1
-        score = self._booster.predict(
-            x, start_iteration=first, num_iteration=asked, raw_score=True, num_threads=n_threads
-        )
+        score = self._booster.predict(x, start_iteration=first, num_iteration=asked, raw_score=True)
         return np.asarray(score, dtype=np.float64)
 
     @cached_property

@@ -5,8 +5,6 @@ What boosted trees and the network share: gathering the evidence, lessons to lea
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -167,20 +165,20 @@ class Evidential:
         """
         crowd, atlas = self._ready(cases), self._atlas_of(cases)
 
-        def answer(rows: Int64) -> Answers:
+        def gathered(rows: Int64) -> Gathered:
             chunk = cases.rows(rows)
-            evidence = self._gather(chunk, crowd, atlas)
-            candidate, _ = self._probabilities(evidence, chunk)
+            return Gathered(rows, chunk, self._gather(chunk, crowd, atlas))
+
+        for part in ahead(gathered, in_parts(cases)):
+            evidence = part.evidence
+            candidate, _ = self._probabilities(evidence, part.cases)
             at = best_of(candidate, evidence, top)
-            index = np.column_stack([rows[evidence.index[:, 0]], evidence.index[:, 1]])
-            return Answers(
-                index=index,
+            yield Answers(
+                index=np.column_stack([part.rows[evidence.index[:, 0]], evidence.index[:, 1]]),
                 place=np.append(evidence.place, np.int32(MISSING))[at],  # MISSING, the last, is no place
                 probability=np.exp(np.append(candidate, -np.inf))[at].astype(np.float32),
-                origin=origins_of(evidence, at[:, 0], chunk, self.scorer.score) if origins else None,
+                origin=origins_of(evidence, at[:, 0], part.cases, self.scorer.score) if origins else None,
             )
-
-        return ahead(answer, in_parts(cases))
 
     def state(self) -> State:
         if self._crowd is None:
@@ -239,17 +237,26 @@ class Evidential:
         return out
 
 
-def ahead(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> Iterator[Answers]:
-    """The work on every part, in order; as many parts as there are processors, four at most, are under way at once."""
-    n_workers = min(4, os.cpu_count() or 1)
-    with ThreadPoolExecutor(n_workers) as pool:
-        waiting: deque[Future[Answers]] = deque()
+@dataclass(frozen=True)
+class Gathered:
+    """A part of the cases and the evidence for it."""
+
+    rows: Int64
+    cases: Cases
+    evidence: Evidence
+
+
+def ahead(work: Callable[[Int64], Gathered], parts: Iterator[Int64]) -> Iterator[Gathered]:
+    """The work on every part, in order; the next part is worked on while the caller is busy with the one it has."""
+    with ThreadPoolExecutor(1) as pool:
+        coming: Future[Gathered] | None = None
         for part in parts:
-            waiting.append(pool.submit(work, part))
-            if len(waiting) > n_workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            following = pool.submit(work, part)
+            if coming is not None:
+                yield coming.result()
+            coming = following
+        if coming is not None:
+            yield coming.result()
 
 
 def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cases:
