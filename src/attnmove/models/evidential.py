@@ -87,7 +87,7 @@ class LessonConfig:
 
     @property
     def left_out(self) -> list[str]:
-        named = [family.strip() for family in self.without.split(",")]
+        named = [family.strip() for family in self.without.split(",") if family.strip()]
         return [] if named == ["nothing"] else named
 
 
