@@ -31,7 +31,9 @@ def test_the_first_row_measures_every_target() -> None:
     assert row["map"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     assert row["nll"] == pytest.approx(-np.log([0.5, 0.1, 0.2]).mean())
     assert row["ece"] == pytest.approx((0.5 + 0.8 + 0.4) / 3)
-    assert list(row)[4:] == [*MEASURES, "aurc", "sure_n", "sure_recall"]
+    origins = ["origin_day", "origin_past", "origin_others", "origin_space"]
+    assert list(row)[4:] == [*MEASURES, "aurc", "sure_n", "sure_recall", *origins]
+    assert [row[name] for name in origins] == [None] * 4
 
 
 def test_a_row_says_how_well_confidence_tells_right_from_wrong() -> None:

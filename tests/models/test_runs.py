@@ -298,7 +298,8 @@ def test_two_processes_train_one_network_and_write_one_run(tmp_path: Path, folde
     """On processors, with gloo; the same launcher starts a process a GPU."""
     pairs = [part for key, value in {**SMALL, "heads": 2, "epochs": 2}.items() for part in ("--set", f"{key}={value}")]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"]
-    command += ["attnmove.cli", "train", str(folder), "-o", str(tmp_path / "run"), "--device", "cpu", *pairs]
+    command += ["attnmove.cli", "train", str(folder), "-o", str(tmp_path / "run"), "--device", "cpu"]
+    command += ["--model", "attnmove", *pairs]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Wrote") == 1

@@ -121,7 +121,7 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path: Path, content: bytes 
 def test_a_model_there_is_not_names_the_nearest_or_all() -> None:
     with pytest.raises(ConfigError, match=r"no model 'nearst'; did you mean nearest\?"):
         make_model("nearst")
-    with pytest.raises(ConfigError, match="there are: top, history"):
+    with pytest.raises(ConfigError, match="there are: boost, copymove, top, history"):
         make_model("zzz")
 
 
