@@ -10,9 +10,9 @@ from attnmove.measure.record import add_results, read_results
 from attnmove.models.evidence.features import FAMILIES
 from kept import Kept, file_of, fit_and_ask, keep
 from records import Asked, Task, finish, jobs_of, parse, run, tell
+from table2 import SLICINGS
 
 OWN = ("boost", "copymove")
-SLICINGS = ("missing_rate", "hour", "places", "gap")
 SEEDS = 5
 WITHOUT = (*FAMILIES, "others,space")
 """Kinds of evidence left out: one at a time, and all that is not the user's own."""

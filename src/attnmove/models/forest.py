@@ -21,6 +21,7 @@ from attnmove.models.contract import (
     taken,
     under,
 )
+from attnmove.models.evidence.clues import Asked
 from attnmove.models.habits import Habits, day_rows, spread
 from attnmove.nouns import EARTH_RADIUS_M, MISSING, Cases, Float32, Float64, Int32, Int64
 from attnmove.prep.hide import redraw
@@ -148,16 +149,11 @@ class _Around:
 
     @classmethod
     def of(cls, cases: Cases) -> _Around:
-        row, slot = cases.index.T
-        before, after = (side[cases.hidden] for side in cases.around())
-        last = cases.n_slots - 1
-        has_before, has_after = before >= 0, after <= last
-        visible = cases.visible
-        one, two = (visible[row, np.clip(side, 0, last)] for side in (before, after))
-        # A side without a visible slot reads its own end of the day, which is hidden or unseen: MISSING.
-        one, two = np.where(has_before, one, two), np.where(has_after, two, one)
-        to_before = np.where(has_before, slot - before, cases.n_slots)
-        to_after = np.where(has_after, after - slot, cases.n_slots)
+        asked = Asked.of(cases)
+        has_before, has_after = asked.prev != MISSING, asked.next != MISSING
+        one, two = np.where(has_before, asked.prev, asked.next), np.where(has_after, asked.next, asked.prev)
+        to_before = np.where(has_before, asked.gap_prev, cases.n_slots)
+        to_after = np.where(has_after, asked.gap_next, cases.n_slots)
         nearer, other = np.where(to_before <= to_after, (one, two), (two, one))
         return cls(one, two, nearer, other, to_before, to_after)
 
