@@ -7,7 +7,7 @@ import pytest
 
 from attnmove.errors import ConfigError
 from attnmove.models import boost as module
-from attnmove.models.boost import Boost, BoostConfig, ranked
+from attnmove.models.boost import Boost, BoostConfig, in_stages, ranked
 from attnmove.models.evidence.features import columns_of
 from attnmove.models.evidential import Evidential, Keep, LessonConfig
 from models.test_evidential import SMALL, model, people
@@ -19,26 +19,29 @@ def evidence_of(made: Evidential) -> object:
 
 
 def test_with_few_trees_everybody_passes_through_all_of_them() -> None:
-    trees = model().scorer._trees
-    evidence = evidence_of(model())
-    assert np.array_equal(ranked(trees, evidence), trees.predict(evidence.values))
+    few, evidence = model().scorer._trees.first(20), evidence_of(model())
+    assert np.array_equal(ranked(in_stages(few), evidence), few.predict(evidence.values))
 
 
-def test_those_who_stay_have_their_full_score_and_the_others_move_with_the_lower_half_of_them(
+def test_those_who_stay_have_their_full_score_and_the_others_follow_the_lower_half_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trees, evidence = model().scorer._trees, evidence_of(model())
-    monkeypatch.setattr(module, "_QUICK_TREES", 4)
-    monkeypatch.setattr(module, "_KEPT", 6)
-    quick, full = trees.predict(evidence.values, n_trees=4), trees.predict(evidence.values)
-    score = ranked(trees, evidence)
+    monkeypatch.setattr(module, "_ROUNDS", ((4, 6), (9, 3)))
+    four, nine, full = (trees.predict(evidence.values, n_trees=n) for n in (4, 9, trees.n_trees))
+    score = ranked(in_stages(trees), evidence)
     for target in range(len(evidence)):
         mine = slice(evidence.start[target], evidence.start[target + 1])
-        order = np.argsort(-quick[mine], kind="stable")
-        kept, left = order[:6], order[6:]
-        assert np.allclose(score[mine][kept], full[mine][kept])
-        moved = (full[mine] - quick[mine])[kept[3:]].mean()
-        assert np.allclose(score[mine][left], quick[mine][left] + moved)
+        best = np.argsort(-four[mine], kind="stable")
+        six, out_first = best[:6], best[6:]
+        best = six[np.lexsort((six, -nine[mine][six]))]
+        three, out_later = best[:3], best[3:]
+        assert np.allclose(score[mine][three], full[mine][three])
+        after_nine = nine[mine][six[3:]].mean() + (9 / 4) ** 0.3 * (four[mine][out_first] - four[mine][six[3:]].mean())
+        for out, then in ((out_later, nine[mine][out_later]), (out_first, after_nine)):
+            growth = (trees.n_trees / 9) ** 0.3
+            follow = full[mine][three[1:]].mean() + growth * (then - nine[mine][three[1:]].mean())
+            assert np.allclose(score[mine][out], follow)
 
 
 def test_no_candidates_have_no_scores() -> None:
@@ -46,7 +49,7 @@ def test_no_candidates_have_no_scores() -> None:
     made = model()
     nothing = next(made._lessons(cases, made._ready(cases), made._atlas_of(cases))).evidence
     empty = type(nothing)(nothing.index[:0], np.zeros(1, dtype=np.int64), nothing.place[:0], nothing.values[:0])
-    assert ranked(made.scorer._trees, empty).tolist() == []
+    assert ranked(made.scorer._stages, empty).tolist() == []
 
 
 def test_the_number_of_trees_is_chosen_on_validation() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,9 +79,20 @@ class BoostedTrees:
 
     def first(self, n_trees: int) -> BoostedTrees:
         """The first trees only, 1 or more of them."""
-        n_leaves = int(self.num_leaves[:n_trees].sum())
-        nodes: dict[str, Any] = {name: getattr(self, name)[: n_leaves - n_trees] for name in _OF_A_NODE}
-        return replace(self, num_leaves=self.num_leaves[:n_trees], leaf_value=self.leaf_value[:n_leaves], **nodes)
+        return self._between(0, n_trees)
+
+    def cut(self, after: Sequence[int]) -> list[BoostedTrees]:
+        """The trees in parts, cut after so many of them (ascending); there are no empty parts.
+
+        LightGBM keeps in a booster which of its trees are asked: threads that ask at one time must ask for the same.
+        """
+        edges = sorted({0, self.n_trees, *(n for n in after if n < self.n_trees)})
+        return [self._between(*ends) for ends in pairwise(edges)]
+
+    def _between(self, first: int, end: int) -> BoostedTrees:
+        leaf, last = int(self.num_leaves[:first].sum()), int(self.num_leaves[:end].sum())
+        nodes: dict[str, Any] = {name: getattr(self, name)[leaf - first : last - end] for name in _OF_A_NODE}
+        return replace(self, num_leaves=self.num_leaves[first:end], leaf_value=self.leaf_value[leaf:last], **nodes)
 
     @classmethod
     def averaged(cls, parts: Sequence[BoostedTrees]) -> BoostedTrees:
@@ -99,10 +111,8 @@ class BoostedTrees:
 
     def _tree(self, number: int) -> dict[str, npt.NDArray[Any]]:
         """The arrays of one tree."""
-        leaf, end = int(self.num_leaves[:number].sum()), int(self.num_leaves[: number + 1].sum())
-        nodes = {name: getattr(self, name)[leaf - number : end - number - 1] for name in _OF_A_NODE}
-        one = slice(number, number + 1)
-        return {**nodes, "num_leaves": self.num_leaves[one], "leaf_value": self.leaf_value[leaf:end]}
+        one = self._between(number, number + 1)
+        return {name: getattr(one, name) for name in _ARRAYS}
 
     def state(self) -> State:
         """The arrays by their names; the number of features is for the model to know."""
@@ -141,7 +151,9 @@ class BoostedTrees:
     def n_trees(self) -> int:
         return len(self.num_leaves)
 
-    def predict(self, x: Float32 | Float64, *, first: int = 0, n_trees: int | None = None) -> Float64:
+    def predict(
+        self, x: Float32 | Float64, *, first: int = 0, n_trees: int | None = None, n_threads: int | None = None
+    ) -> Float64:
         """(M,) the raw score of each row of x, (M, n_features); of `n_trees` from `first` on, or of all that follow it.
 
         It is what the booster itself gives, to the last bit; NaN is missing. Raises ConfigError for more trees.
@@ -149,7 +161,8 @@ class BoostedTrees:
         asked = self.n_trees - first if n_trees is None else n_trees
         if not 0 <= first < first + asked <= self.n_trees:
             raise ConfigError(f"{asked} trees asked from number {first} on, of {self.n_trees}")
-        score = self._booster.predict(x, start_iteration=first, num_iteration=asked, raw_score=True)
+        how = {} if n_threads is None else {"num_threads": n_threads}
+        score = self._booster.predict(x, start_iteration=first, num_iteration=asked, raw_score=True, **how)
         return np.asarray(score, dtype=np.float64)
 
     @cached_property

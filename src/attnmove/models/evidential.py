@@ -5,6 +5,8 @@ What boosted trees and the network share: gathering the evidence, lessons to lea
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +26,9 @@ from attnmove.models.evidence.origin import Origins, origins_of
 from attnmove.models.habits import day_rows
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int32, Int64, Locations
 from attnmove.prep.hide import redraw
+
+_MOST_THREADS = 4
+"""Beyond, they wait for each other: half of the work is Python's."""
 
 Tell = Callable[[dict[str, float]], None]
 """Called now and then while learning, with the share that is done (`epoch`, from 0 to 1) and what is known by then."""
@@ -165,20 +170,19 @@ class Evidential:
         """
         crowd, atlas = self._ready(cases), self._atlas_of(cases)
 
-        def gathered(rows: Int64) -> Gathered:
-            chunk = cases.rows(rows)
-            return Gathered(rows, chunk, self._gather(chunk, crowd, atlas))
-
-        for part in ahead(gathered, in_parts(cases)):
-            evidence = part.evidence
-            candidate, _ = self._probabilities(evidence, part.cases)
+        def answered(rows: Int64) -> Answers:
+            part = cases.rows(rows)
+            evidence = self._gather(part, crowd, atlas)
+            candidate, _ = self._probabilities(evidence, part)
             at = best_of(candidate, evidence, top)
-            yield Answers(
-                index=np.column_stack([part.rows[evidence.index[:, 0]], evidence.index[:, 1]]),
+            return Answers(
+                index=np.column_stack([rows[evidence.index[:, 0]], evidence.index[:, 1]]),
                 place=np.append(evidence.place, np.int32(MISSING))[at],  # MISSING, the last, is no place
                 probability=np.exp(np.append(candidate, -np.inf))[at].astype(np.float32),
-                origin=origins_of(evidence, at[:, 0], part.cases, self.scorer.score) if origins else None,
+                origin=origins_of(evidence, at[:, 0], part, self.scorer.score) if origins else None,
             )
+
+        return side_by_side(answered, in_parts(cases))
 
     def state(self) -> State:
         if self._crowd is None:
@@ -237,26 +241,22 @@ class Evidential:
         return out
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """A part of the cases and the evidence for it."""
-
-    rows: Int64
-    cases: Cases
-    evidence: Evidence
-
-
-def ahead(work: Callable[[Int64], Gathered], parts: Iterator[Int64]) -> Iterator[Gathered]:
-    """The work on every part, in order; the next part is worked on while the caller is busy with the one it has."""
-    with ThreadPoolExecutor(1) as pool:
-        coming: Future[Gathered] | None = None
+def side_by_side(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> Iterator[Answers]:
+    """The work on every part, in order, on several cores; a few parts are under way at a time."""
+    n_threads = min(_MOST_THREADS, n_cores())
+    under_way: deque[Future[Answers]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
         for part in parts:
-            following = pool.submit(work, part)
-            if coming is not None:
-                yield coming.result()
-            coming = following
-        if coming is not None:
-            yield coming.result()
+            under_way.append(pool.submit(work, part))
+            if len(under_way) > n_threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+
+
+def n_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cases:

@@ -5,7 +5,7 @@ Nothing here looks at hidden slots, at later days, or at what the user's own day
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,14 +14,16 @@ import numpy as np
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.clues import Asked, Clues, Pairs, analogy_clues, day_clues, past_clues
 from attnmove.models.evidence.crowd import Crowd, Moves, found
-from attnmove.models.evidence.features import ABSENT, column, columns_of
+from attnmove.models.evidence.features import ABSENT, FEATURES, NAMES, column, columns_of
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Cases, Float32, Int32, Int64
 
 _MOVES = 12
 """Most frequent moves of others from the place before, and to the place after, that become candidates."""
 _POPULAR = 10
-_TARGETS_AT_ONCE, _ROWS_AT_ONCE = 2048, 256
+_N_PLAY = len([feature for feature in FEATURES.values() if feature.family in ("day", "past")])
+"""The first columns: what is known of places in play only."""
+_TARGETS_AT_ONCE, _ROWS_AT_ONCE = 512, 256
 """How much evidence is held at a time, but for the last row: some 100 candidates a target, 300 bytes each."""
 
 
@@ -83,22 +85,17 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
         np.concatenate([*_nominated(asked, play, pairs, (leaving, arriving), crowd, number, between, atlas)])
     )
     target, place = np.divmod(key, n)
-    values = np.tile(ABSENT, (len(key), 1))
-    in_play = np.searchsorted(key, pairs.target * n + play.place[pairs.entry]) * values.shape[1]
     mine = day_clues(asked, play, pairs) | past_clues(asked, play, pairs) | analogy_clues(asked, play, pairs, atlas)
-    for name, value in mine.items():
-        values.reshape(-1)[in_play + column(name)] = value
     slot = asked.slot[target]
     visits = crowd.visits_at(number[target], place, slot, cases.n_slots)
     rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
     rest |= _space_clues(asked, target, place, between, atlas) | _target_clues(cases, asked, play, atlas, target)
-    for name, value in rest.items():
-        values[:, column(name)] = value
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):
-        at, there = found(key, moves.target * n + moves.end)
-        count = moves.count[there]
-        values[at[there], column(f"{name}_count")] = np.log1p(count)
-        values[at[there], column(name)] = count / (moves.total[moves.target[there]] + 1)
+        rest |= _move_clues(name, moves, key, n)
+    values = np.empty((len(key), len(NAMES)), dtype=np.float32)
+    values[:, :_N_PLAY] = ABSENT[:_N_PLAY]
+    values[np.searchsorted(key, pairs.target * n + play.place[pairs.entry]), :_N_PLAY] = _table(mine, NAMES[:_N_PLAY])
+    values[:, _N_PLAY:] = _table(rest, NAMES[_N_PLAY:])
     return Evidence(
         index=cases.index,
         start=np.searchsorted(target, np.arange(len(asked) + 1)),
@@ -106,6 +103,21 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
         values=values,
         position_km=np.where(atlas.known[place][:, None], atlas.position_km[place], np.float32(np.nan)),
     )
+
+
+def _table(clues: Clues, names: Sequence[str]) -> Float32:
+    """The clues side by side; each is written in one piece, a column at a time would touch every row every time."""
+    return np.stack([clues[name].astype(np.float32, copy=False) for name in names]).T
+
+
+def _move_clues(name: str, moves: Moves, key: Int64, n_locations: int) -> Clues:
+    """How often others make the move to, or from, a candidate."""
+    at, there = found(key, moves.target * n_locations + moves.end)
+    at, count = at[there], moves.count[there]
+    share, often = np.zeros(len(key), dtype=np.float32), np.zeros(len(key), dtype=np.float32)
+    often[at] = np.log1p(count)
+    share[at] = count / (moves.total[moves.target[there]] + 1)
+    return {name: share, f"{name}_count": often}
 
 
 def _nominated(
