@@ -130,5 +130,22 @@ def threshold_for(confidence: Floats, right: Bool, precision: float) -> float:
     return float(kept.min()) if len(kept) else float("nan")
 
 
+def thresholds(confidence: Floats, right: Bool) -> list[tuple[float, float]]:
+    """Pairs of a precision and the lowest confidence that reaches it, both rising: `threshold_for` as a table.
+
+    At most one pair in a thousandth of precision: for a precision in between, the pair above it holds. Without a
+    precision that at least 30 answers reach the table is empty.
+
+    >>> thresholds(np.repeat([0.9, 0.5], 30), np.repeat([True, False], 30))
+    [(0.5, 0.5), (1.0, 0.9)]
+    """
+    curve = risk_coverage(confidence, right)
+    enough = np.flatnonzero(curve.n >= LEAST_ANSWERS)[::-1]  # the lowest confidence first
+    precision, level = curve.precision[enough], curve.confidence[enough]
+    best = np.maximum.accumulate(precision)
+    first = np.unique(np.searchsorted(best, np.linspace(0, 1, 1_001)))
+    return [(float(precision[i]), float(level[i])) for i in first.tolist() if i < len(level)]
+
+
 def _mean(values: npt.NDArray[Any]) -> float:
     return float(values.mean(dtype=np.float64)) if len(values) else float("nan")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from attnmove.engine import Engine
 from attnmove.errors import ConfigError
-from attnmove.io.clock import Zone, load_zone, local_seconds, utc_seconds
+from attnmove.io.clock import Zone, load_zone, local_of, local_seconds, never_occurs, utc_of, utc_seconds
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
@@ -106,3 +106,23 @@ def test_an_unknown_zone_brings_the_nearest_to_mind(name: str, near: str) -> Non
 def test_what_is_no_zone_at_all_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="is not an IANA time zone such as Asia/Shanghai or UTC"):
         load_zone(name)
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_arrays_are_told_the_same_time_as_tables(engine: Engine, name: str) -> None:
+    zone = load_zone(name)
+    near = [change + step for change in zone.changes[:40] for step in (-3601, -1, 0, 1, 1799, 3600, 7200)]
+    seconds = [*near, FIRST, LAST]
+    assert local_of(np.array(seconds), zone).tolist() == evaluate(engine, seconds, zone, to_local=True)
+    local = local_of(np.array(seconds), zone).tolist()
+    assert utc_of(np.array(local), zone).tolist() == evaluate(engine, local, zone, to_local=False)
+
+
+def test_an_hour_the_clock_skips_never_occurs() -> None:
+    midnight = int(datetime(2024, 3, 31, tzinfo=UTC).timestamp())
+    start = midnight + np.arange(0, 5) * 3600
+    assert never_occurs(start, start + 3600, load_zone("Europe/Berlin")).tolist() == [False, False, True, False, False]
+    assert not never_occurs(start, start + 7200, load_zone("Europe/Berlin")).any()
+    assert not never_occurs(start, start + 3600, load_zone("UTC")).any()
+    half = int(datetime(2024, 10, 6, 2, tzinfo=UTC).timestamp()) + np.arange(2) * 1800
+    assert never_occurs(half, half + 1800, load_zone("Australia/Lord_Howe")).tolist() == [True, False]

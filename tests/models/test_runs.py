@@ -22,7 +22,7 @@ from attnmove.prep.dataset import Dataset, read_dataset
 from measure.datasets import write_small
 
 SMALL = {"width": 8, "epochs": 5, "batch_days": 4, "patience": 0}
-FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv"}
+FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", "locations.parquet", "thresholds.csv"}
 
 
 @pytest.fixture(scope="module")

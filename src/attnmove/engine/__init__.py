@@ -48,11 +48,13 @@ class Engine(Protocol):
         order: Sequence[str],
         together: int,
         schema: pa.Schema,
+        sorted_by: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """What `function` makes of the rows sorted by `order`, a bounded number at a time, in that order.
 
         Rows that agree in the first `together` columns of `order` go into one call, usually with their neighbours; the
-        function's own rows have the given schema, which begins with those columns.
+        function's own rows have the given schema, which begins with those columns, and are sorted by `sorted_by`, which
+        also does; None: they are sorted by those columns alone.
         """
 
     def keep(self, table: ir.Table, name: str) -> ir.Table:

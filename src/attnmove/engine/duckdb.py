@@ -111,6 +111,7 @@ class DuckDBEngine:
         order: Sequence[str],
         together: int,
         schema: pa.Schema,
+        sorted_by: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         columns = order[:together]
         spool = self._scratch / f"mapped-{next(self._numbers)}.parquet"

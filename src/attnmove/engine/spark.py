@@ -109,6 +109,7 @@ class SparkEngine:
         order: Sequence[str],
         together: int,
         schema: pa.Schema,
+        sorted_by: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -122,7 +123,7 @@ class SparkEngine:
             mapped = frame.mapInArrow(over_partition, from_arrow_schema(schema))
         # Evaluated before the global sort, which would otherwise run the function twice to sample its ranges.
         kept = self._save(mapped, "mapped")
-        for batch in self.batches(kept.order_by(*columns)):
+        for batch in self.batches(kept.order_by(*(sorted_by or columns))):
             typed = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(typed, schema=schema)
 

@@ -1,4 +1,4 @@
-"""Time zones as expressions: local time from UTC and back, the same on every engine.
+"""Time zones: local time from UTC and back, as expressions that are the same on every engine, and on arrays.
 
 The offsets come from the IANA data Python ships with, not from the engine's own copy, so that two engines cannot
 disagree. The rules for the two odd days of a year are:
@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
 import ibis
+import numpy as np
 
 from attnmove.errors import ConfigError
+from attnmove.nouns import Bool, Int64
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -77,9 +79,34 @@ def local_seconds(utc_seconds: ir.IntegerValue, zone: Zone) -> ir.IntegerValue:
 
 def utc_seconds(local: ir.IntegerValue, zone: Zone) -> ir.IntegerValue:
     """UTC seconds of wall-clock seconds in `zone`, by the rules at the top of this module."""
+    return local - _choose(local, _borders(zone), zone.offsets)
+
+
+def local_of(utc: Int64, zone: Zone) -> Int64:
+    """`local_seconds` of an array."""
+    local: Int64 = utc + np.array(zone.offsets)[np.searchsorted(zone.changes, utc, side="right")]
+    return local
+
+
+def utc_of(local: Int64, zone: Zone) -> Int64:
+    """`utc_seconds` of an array."""
+    utc: Int64 = local - np.array(zone.offsets)[np.searchsorted(_borders(zone), local, side="right")]
+    return utc
+
+
+def never_occurs(start: Int64, end: Int64, zone: Zone) -> Bool:
+    """True where the wall clock of `zone` skips the whole time from `start` to `end`, local seconds since 1970."""
+    skipped = np.zeros(len(start), dtype=np.bool_)
+    for change, before, after in zip(zone.changes, zone.offsets[:-1], zone.offsets[1:], strict=True):
+        if after > before:
+            skipped |= (start >= change + before) & (end <= change + after)
+    return skipped
+
+
+def _borders(zone: Zone) -> tuple[int, ...]:
+    """Wall-clock seconds from which on the next offset counts."""
     pairs = zip(zone.changes, zone.offsets[:-1], zone.offsets[1:], strict=True)
-    borders = tuple(change + max(before, after) for change, before, after in pairs)
-    return local - _choose(local, borders, zone.offsets)
+    return tuple(change + max(before, after) for change, before, after in pairs)
 
 
 def _choose(value: ir.IntegerValue, borders: tuple[int, ...], answers: tuple[int, ...]) -> ir.IntegerValue:

@@ -30,7 +30,9 @@ REASONS: Mapping[str, str] = {
     "outside": "in no location and too far from the nearest",
 }
 EPOCH_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_1990_US = 631_152_000_000_000
+FIRST_US = 631_152_000_000_000
+"""The beginning of 1990: no phone reported before."""
+NEAR_ZERO_DEGREES = 1e-6
 _SAMPLE = 1_000
 _NO_TIME = 9e18
 """Numbers from here on, infinity among them, are no time in any unit."""
@@ -90,8 +92,8 @@ def _reason(t: ir.Table) -> ir.StringValue:
         (t.time_us.isnull(), "unparsable_time"),
         (no_number, "not_a_number"),
         ((t.lat < -90) | (t.lat > 90) | (t.lon < -180) | (t.lon > 180), "out_of_range"),
-        ((t.lat.abs() < 1e-6) & (t.lon.abs() < 1e-6), "null_island"),
-        (t.time_us < _1990_US, "before_1990"),
+        ((t.lat.abs() < NEAR_ZERO_DEGREES) & (t.lon.abs() < NEAR_ZERO_DEGREES), "null_island"),
+        (t.time_us < FIRST_US, "before_1990"),
         (t.time_us > int(clock.time() * 1_000_000), "future"),
         else_=ibis.null("string"),
     )

@@ -14,6 +14,7 @@ from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.measure.compare import Progress, device_of, fit_model
 from attnmove.measure.confidence import check_enough, check_share, confidence_for
 from attnmove.measure.curves import curves_of
+from attnmove.measure.downstream import evaluate_downstream
 from attnmove.measure.origins import answers_of, origins_by_slice
 from attnmove.measure.outcomes import outcomes_of
 from attnmove.measure.slices import SLICES, labels_of
@@ -64,6 +65,7 @@ def evaluate_named(
     min_confidence: float | None = None,
     precision: float | None = None,
     answers: bool = False,
+    downstream: bool = False,
     seed: int = 0,
     device: str = "auto",
     progress: Progress | None = None,
@@ -75,7 +77,8 @@ def evaluate_named(
 
     From `min_confidence` on a model answers, see `measure`; or `precision` chooses that confidence for each model on
     the validation days. A model that reaches it from no confidence on is refused: it answers nothing and its
-    min_confidence is None. Raises ConfigError when that is so of all.
+    min_confidence is None. Raises ConfigError when that is so of all. With `downstream`, the row of all targets has the
+    rows of `evaluate_downstream` under that name.
     """
     check_names("slicing", by, SLICES)
     check_names("model or run", [name for name in names if not Path(name).is_dir()], MODELS)
@@ -107,6 +110,8 @@ def evaluate_named(
         facts = _facts(ready, protocol=protocol, dataset_hash=dataset.hash)
         origins = origins_by_slice(ready.model, cases, labels)
         rows += [{**row, **origins[row["slice"]], **facts} for row in measured]
+        if downstream:
+            rows[-len(measured)]["downstream"] = evaluate_downstream(ready.model, cases, intervals=intervals)
         if answers:
             tables.append(answers_of(ready.model, cases, name=name))
         curves += curves_of(outcomes, model=ready.name, run=ready.run, split=split)

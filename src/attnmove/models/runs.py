@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,29 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from attnmove import metrics as measures
 from attnmove.errors import ConfigError, DataError, RunError, check_names
+from attnmove.models.answers import best_answers
 from attnmove.models.contract import Recoverer
 from attnmove.models.evidential import Evidential
 from attnmove.models.registry import MODELS, make_model
 from attnmove.models.settings import Settings, configure
-from attnmove.nouns import Cases, Locations
+from attnmove.nouns import MINUTES_PER_DAY, MISSING, Cases, Locations
 from attnmove.prep.dataset import Dataset, check_folder, replaced_whole
+from attnmove.space import write_locations
 from attnmove.version import __version__
 
 FORMAT_VERSION = 1
 _CHECKPOINT = "checkpoint.safetensors"
 _FACTS = {"model": str, "settings": dict, "seed": int, "dataset_hash": str, "locations": int, "locations_hash": str}
 """What config.json must say, beside its version."""
-_FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", _CHECKPOINT}
+LOCATIONS, THRESHOLDS = "locations.parquet", "thresholds.csv"
+"""What a run brings for recovering: its locations, and which confidence reached which precision on validation days."""
+_FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", LOCATIONS, THRESHOLDS, _CHECKPOINT}
+_SETTING = {"datum": "wgs84", "timezone": "UTC"}
+
+Thresholds = list[tuple[float, float]]
+"""Precision and the least confidence that reaches it, both rising."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,8 @@ class Run:
     """The content of config.json."""
     metrics: Mapping[str, Any]
     """The content of metrics.json."""
+    folder: Path | None = None
+    """Where it lies."""
 
     def check(self, dataset: Dataset) -> None:
         """Raise DataError when the dataset's locations are not those the model was trained on."""
@@ -96,12 +108,37 @@ def train_run(
         "dataset_hash": dataset.hash,
         "locations": len(dataset.locations),
         "locations_hash": locations_hash(dataset.locations),
+        "setting": setting_of(dataset),
         "version": __version__,
     }
-    run = Run(name, model, facts, metrics)
+    run = Run(name, model, facts, metrics, out)
     if getattr(model, "writes", True):
-        write_run(out, run, log)
+        write_run(out, run, log, locations=dataset.locations, thresholds=_thresholds(model, valid))
     return run
+
+
+def setting_of(dataset: Dataset) -> dict[str, Any]:
+    """What turns points into the slots and locations of the dataset; `tessellation` is None where it has no rule."""
+    facts, n_slots = dataset.facts, dataset.days.n_slots
+    return {
+        "tessellation": facts.get("tessellation"),
+        **{name: facts.get(name, usual) for name, usual in _SETTING.items()},
+        "slot_minutes": MINUTES_PER_DAY // n_slots,
+        "slot_rule": facts.get("preparation", {}).get("slot_rule", "mode"),
+    }
+
+
+def _thresholds(model: Recoverer, valid: Cases) -> Thresholds:
+    parts = [
+        (answers.probability[:, 0], answers.place[:, 0], valid.loc[tuple(answers.index.T)])
+        for answers in best_answers(model, valid, top=1)
+    ]
+    if not parts:
+        return []
+    confidence, place, truth = (np.concatenate(column) for column in zip(*parts, strict=True))
+    known = truth != MISSING
+    # Rounding may leave a probability of 1 a little above it, where no confidence is accepted.
+    return measures.thresholds(np.minimum(confidence, 1)[known], (place == truth)[known])
 
 
 def _fit_network(network: Any, train: Cases, valid: Cases, out: Path, *, resume: bool, tell: Any) -> None:
@@ -139,7 +176,9 @@ def locations_hash(locations: Locations) -> str:
     return digest.hexdigest()
 
 
-def write_run(folder: Path, run: Run, log: list[dict[str, float]]) -> None:
+def write_run(
+    folder: Path, run: Run, log: list[dict[str, float]], *, locations: Locations, thresholds: Thresholds
+) -> None:
     """Write the folder at once. A checkpoint in it stays when the training was interrupted, and goes when not."""
     with replaced_whole(folder, "run") as new:
         arrays = {name: np.ascontiguousarray(array) for name, array in run.model.state().items()}
@@ -147,6 +186,8 @@ def write_run(folder: Path, run: Run, log: list[dict[str, float]]) -> None:
         _write_json(new / "config.json", run.facts)
         _write_json(new / "metrics.json", run.metrics)
         _write_log(new / "log.csv", log)
+        write_locations(new / LOCATIONS, locations)
+        _write_thresholds(new / THRESHOLDS, thresholds)
         if run.metrics["interrupted"] and (folder / _CHECKPOINT).exists():
             shutil.copyfile(folder / _CHECKPOINT, new / _CHECKPOINT)
 
@@ -171,13 +212,29 @@ def load_run(folder: Path | str, *, device: str = "auto") -> Run:
             raise FileNotFoundError
         state = load_file(folder / "model.safetensors")
         model = make_model(facts["model"], settings=facts["settings"], seed=facts["seed"], device=device)
-        return Run(facts["model"], model.restore(state), facts, metrics)
+        return Run(facts["model"], model.restore(state), facts, metrics, folder)
     except FileNotFoundError as error:
         raise RunError(f"{folder}: not a run (no model.safetensors); make one with attnmove train") from error
     except (SafetensorError, OSError) as error:
         raise RunError(f"{folder}/model.safetensors: cut off, or not a file of weights; train it again") from error
     except (ConfigError, RunError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder}: damaged, its files do not fit together ({error}); train it again") from error
+
+
+def read_thresholds(folder: Path) -> Thresholds:
+    """The table of a run. Raises RunError when it has none, or one that is not such a table."""
+    path = folder / THRESHOLDS
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            pairs = [(float(row["precision"]), float(row["confidence"])) for row in csv.DictReader(file)]
+    except FileNotFoundError as error:
+        raise RunError(f"{folder}: trained before runs told which confidence to trust; train it again") from error
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+        raise RunError(f"{path}: broken; train it again") from error
+    rising = all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
+    if not rising or not all(0 <= share <= 1 for pair in pairs for share in pair):
+        raise RunError(f"{path}: expected shares that rise from 0 to 1; train it again")
+    return pairs
 
 
 def load_model(
@@ -220,6 +277,13 @@ def _write_log(path: Path, log: list[dict[str, float]]) -> None:
         writer = csv.DictWriter(file, list(log[0]) if log else ["epoch"])
         writer.writeheader()
         writer.writerows(log)
+
+
+def _write_thresholds(path: Path, pairs: Thresholds) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["precision", "confidence"])
+        writer.writerows(pairs)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from attnmove.io.columns import parse_columns
 from attnmove.io.sources import find_files
 from attnmove.prep.dataset import read_facts
 from attnmove.prep.pipeline import Progress
+from attnmove.prep.rejects import count_rows
 
 
 def describe(
@@ -40,7 +41,7 @@ def describe(
             progress("reading")
         points = read_points(path, engine, format=format, columns=told, zone=zone, one_user=user)
         t = points.table
-        good, bad = t.filter(t.reason.isnull()), t.filter(t.reason.notnull())
+        good = t.filter(t.reason.isnull())
         summary = good.agg(
             points=good.count(),
             users=good.user.nunique(),
@@ -51,9 +52,8 @@ def describe(
             south=good.lat.min(),
             north=good.lat.max(),
         )
-        refused = bad.group_by("reason").agg(n=bad.count()).order_by("reason")
         [facts] = [row for batch in engine.batches(summary) for row in batch.to_pylist()]
-        rejects = {row["reason"]: row["n"] for batch in engine.batches(refused) for row in batch.to_pylist()}
+        rejects = dict(count_rows(engine, points)[1])
     times = {name: _iso(facts.pop(name)) for name in ("first", "last")}
     return {"format": points.format, "columns": dict(points.chosen), **facts, **times, "rejects": rejects}
 

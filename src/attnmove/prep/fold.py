@@ -8,6 +8,7 @@ wherever else a handful of points must become days.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from attnmove.engine import Engine
-from attnmove.io.clock import load_zone, local_seconds
+from attnmove.io.clock import load_zone, local_of, local_seconds
 from attnmove.nouns import Bool, Float64, Int64, Points
 from attnmove.prep.config import Preparation
-from attnmove.space.tessellation import NO_CELL
+from attnmove.space.datum import to_wgs84
+from attnmove.space.tessellation import NO_CELL, Tessellation
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 KeyFunction = Callable[[Float64, Float64], Int64]
 """(lon, lat) in the source's datum -> key of the cell, NO_CELL where there is none."""
 
+_SECONDS_PER_DAY = 86_400
 _CELL = pa.struct([("slot", pa.int16()), ("key", pa.int64())])
 _REFUSED = pa.struct([("reason", pa.string()), ("time_us", pa.int64()), ("lat", pa.float64()), ("lon", pa.float64())])
 FOLDED = pa.schema(
@@ -38,6 +41,17 @@ FOLDED = pa.schema(
     ]
 )
 """One row a user-day: its observed slots with their keys, and the fixes that were refused on the way."""
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Coordinates of a datum to the keys of a tessellation; an object, so that it can be sent to other machines."""
+
+    rule: Tessellation
+    datum: str
+
+    def __call__(self, lon: Float64, lat: Float64) -> Int64:
+        return self.rule.keys(lon, lat) if self.datum == "wgs84" else self.rule.keys(*to_wgs84(lon, lat, self.datum))
 
 
 def fold(engine: Engine, points: Points, keys: KeyFunction, how: Preparation) -> Iterator[pa.RecordBatch]:
@@ -56,9 +70,23 @@ def _timed(points: Points, how: Preparation) -> ir.Table:
         "time_us",
         "lon",
         "lat",
-        day=(local // 86_400).cast("int32"),
-        slot=(local % 86_400 // (how.slot_minutes * 60)).cast("int16"),
+        day=(local // _SECONDS_PER_DAY).cast("int32"),
+        slot=(local % _SECONDS_PER_DAY // (how.slot_minutes * 60)).cast("int16"),
     )
+
+
+def fold_in_memory(table: pa.Table, keys: KeyFunction, how: Preparation) -> pa.RecordBatch:
+    """The FOLDED rows of accepted fixes (`user, time_us, lon, lat`, no nulls) in any order, without an engine."""
+    if len(table) == 0:
+        return pa.RecordBatch.from_pylist([], schema=FOLDED)
+    time = table["time_us"].to_numpy()
+    user = np.unique(np.array(table["user"].to_pylist(), dtype=object), return_inverse=True)[1]
+    local = local_of(time // 1_000_000, load_zone(how.timezone))
+    day = (local // _SECONDS_PER_DAY).astype(np.int32)
+    slot = (local % _SECONDS_PER_DAY // (how.slot_minutes * 60)).astype(np.int16)
+    order = np.lexsort((time, day, user))
+    timed = table.append_column("day", pa.array(day)).append_column("slot", pa.array(slot)).take(pa.array(order))
+    return fold_days(timed, keys=keys, n_slots=how.n_slots, slot_rule=how.slot_rule)
 
 
 def fold_days(table: pa.Table, *, keys: KeyFunction, n_slots: int, slot_rule: str) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +17,16 @@ from attnmove.io.clock import load_zone
 from attnmove.io.columns import parse_columns
 from attnmove.io.normal import REASONS
 from attnmove.io.sources import find_files
-from attnmove.nouns import Dates, Days, Float64, Int32, Int64, Locations, Points, Targets, Text
+from attnmove.nouns import Dates, Days, Int32, Locations, Points, Targets, Text
 from attnmove.prep.config import Preparation
 from attnmove.prep.dataset import FORMAT_VERSION, Dataset, check_writable, content_hash, count, write_dataset
-from attnmove.prep.fold import fold
+from attnmove.prep.fold import Placing, fold
 from attnmove.prep.gather import Gathered, gather
 from attnmove.prep.hide import draw_targets
 from attnmove.prep.rejects import Rejects
 from attnmove.prep.split import split_days
 from attnmove.space import parse_tessellation
-from attnmove.space.datum import DATUMS, to_wgs84
+from attnmove.space.datum import DATUMS
 from attnmove.space.tessellation import Tessellation
 from attnmove.version import __version__
 
@@ -120,7 +120,7 @@ def _from_points(
 ) -> tuple[Dataset, Path]:
     say("folding points into days")
     with Rejects(engine.scratch / "rejects.parquet") as rejects:
-        gathered = gather(fold(engine, points, _Placing(rule, datum), how), rejects, how)
+        gathered = gather(fold(engine, points, Placing(rule, datum), how), rejects, how)
         n_points = int(_one_row(engine, points.table.agg(n=points.table.count()))["n"])
         if n_points != gathered.fixes:
             say("collecting refused rows")
@@ -141,17 +141,6 @@ def _from_points(
         "dropped": gathered.dropped,
     }
     return _dataset(days, locations, targets, facts, rejects=rejects.counts, how=how), rejects.path
-
-
-@dataclass(frozen=True)
-class _Placing:
-    """Coordinates of a datum to the keys of a tessellation; an object, so that it can be sent to other machines."""
-
-    rule: Tessellation
-    datum: str
-
-    def __call__(self, lon: Float64, lat: Float64) -> Int64:
-        return self.rule.keys(lon, lat) if self.datum == "wgs84" else self.rule.keys(*to_wgs84(lon, lat, self.datum))
 
 
 def _one_row(engine: Engine, table: ir.Table) -> dict[str, Any]:

@@ -18,6 +18,27 @@ from attnmove.nouns import Points
 SCHEMA = pa.schema([(name, pa.string()) for name in ("reason", "user", "time", "lat", "lon")])
 
 
+def count_rows(engine: Engine, points: Points) -> tuple[int, Counter[str]]:
+    """How many rows there are, and how many of them were refused on reading, by reason."""
+    by_reason = points.table.group_by("reason").agg(n=points.table.count()).order_by("reason")
+    found = {row["reason"]: row["n"] for batch in engine.batches(by_reason) for row in batch.to_pylist()}
+    return sum(found.values()), Counter({reason: n for reason, n in found.items() if reason is not None})
+
+
+def count_folded(folded: pa.RecordBatch) -> Counter[str]:
+    """How many fixes the fold set aside, by reason."""
+    return _count(pc.struct_field(folded.column("refused").flatten(), "reason"))
+
+
+def in_order(counts: Counter[str]) -> dict[str, int]:
+    """Reason -> rows, in the order of `REASONS`."""
+    return {reason: counts[reason] for reason in REASONS if counts[reason]}
+
+
+def _count(reasons: pa.Array) -> Counter[str]:
+    return Counter({pair["values"]: pair["counts"] for pair in pc.value_counts(reasons).to_pylist()})
+
+
 class Rejects:
     """A growing file of refused rows, and how many there are of each reason."""
 
@@ -29,7 +50,7 @@ class Rejects:
     @property
     def counts(self) -> dict[str, int]:
         """Reason -> rows, in the order of `REASONS`."""
-        return {reason: self._counts[reason] for reason in REASONS if self._counts[reason]}
+        return in_order(self._counts)
 
     def add_unreadable(self, engine: Engine, points: Points) -> None:
         """The rows that were refused on reading, as the source writes them."""
@@ -60,8 +81,7 @@ class Rejects:
     def _add(self, columns: list[pa.Array]) -> None:
         batch = pa.RecordBatch.from_arrays([column.cast(pa.string()) for column in columns], schema=SCHEMA)
         self._writer.write_batch(batch)
-        for pair in pc.value_counts(batch.column("reason")).to_pylist():
-            self._counts[pair["values"]] += pair["counts"]
+        self._counts += _count(batch.column("reason"))
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,1 @@
+"""Recovering: points or days in; each slot located, with a probability and its origin, or missing with a reason."""

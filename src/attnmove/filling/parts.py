@@ -1,0 +1,148 @@
+"""A recovery on its way to disk: finished pieces are kept, so that one that was killed goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from attnmove.errors import RunError
+from attnmove.filling.counts import Counts
+from attnmove.filling.stream import Piece
+from attnmove.measure.files import write_whole
+
+_MANIFEST = "manifest.json"
+_NOTE = b"attnmove"
+_WORDS = {
+    "source": "of another source",
+    "run": "with another run",
+    "history": "with another history",
+    "options": "with other options",
+    "version": "by another version of attnmove",
+}
+
+
+class Parts:
+    """The finished pieces of one output, in a hidden folder beside it, and whose they are."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.folder = out.with_name(f".{out.name}.parts")
+        self.counts = Counts()
+        self.last_user: str | None = None
+        self._n = 0
+
+    def begin(self, errand: Mapping[str, Any], *, resume: bool) -> None:
+        """Make the folder, or with `resume` take up what it holds.
+
+        `errand` says what is recovered from what and how. Raises RunError when the folder holds an unfinished recovery
+        and none is wanted, or the other way round, or that of another errand.
+        """
+        there = self.folder.is_dir()
+        if there and not resume:
+            raise RunError(
+                f"{self.out}: a recovery into this file is unfinished; go on with --resume, or remove {self.folder}"
+            )
+        if resume and not there:
+            raise RunError(f"{self.out}: there is no unfinished recovery to resume; leave out --resume")
+        try:
+            if there and (self.folder / _MANIFEST).exists():
+                self._check(errand)
+                self._take_up()
+            else:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_whole(self.folder / _MANIFEST, json.dumps(errand, indent=2) + "\n")
+        except OSError as error:
+            raise RunError(f"{self.out}: cannot be written ({error.strerror or error})") from error
+
+    def add(self, piece: Piece) -> None:
+        """Keep a piece; when this returns, it is on disk."""
+        counts = Counts.of(piece.table)
+        note = {"user": piece.last_user, "ends_chunk": piece.ends_chunk, "counts": vars(counts)}
+        new, path = self.folder / "unfinished", self._path(self._n)
+        try:
+            with new.open("wb") as file:
+                schema = piece.table.schema.with_metadata({_NOTE: json.dumps(note)})
+                with pa.ipc.new_file(file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+                    writer.write_table(piece.table.combine_chunks())
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            raise RunError(f"{self.out}: cannot be written ({error.strerror or error})") from error
+        self.counts.add(counts)
+        self._n += 1
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The kept pieces, one after the other."""
+        for number in range(self._n):
+            with pa.memory_map(str(self._path(number))) as file, pa.ipc.open_file(file) as part:
+                yield part.read_all().replace_schema_metadata(None)
+
+    @property
+    def whole(self) -> Path:
+        """Where the output is put together, on the same disk."""
+        return self.folder / "whole"
+
+    def finish(self) -> None:
+        """Put the whole in its place; the folder goes."""
+        with self.whole.open("rb") as file:
+            os.fsync(file.fileno())
+        self.whole.replace(self.out)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def give_up(self) -> None:
+        """After an error or an interrupt: without a finished piece there is nothing to resume."""
+        if self._n == 0:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.arrow"
+
+    def _check(self, errand: Mapping[str, Any]) -> None:
+        try:
+            known = json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunError(f"{self.folder}: damaged; remove it and begin anew") from error
+        wanted = json.loads(json.dumps(errand))
+        other = next((name for name in wanted if not isinstance(known, dict) or known.get(name) != wanted[name]), None)
+        if other is not None:
+            raise RunError(
+                f"{self.out}: the unfinished recovery was begun {_WORDS[other]}; say the same, or remove {self.folder}"
+            )
+
+    def _take_up(self) -> None:
+        """Find the last chunk of whole users that is finished; what comes after it is done again."""
+        notes: list[dict[str, Any]] = []
+        while self._path(len(notes)).exists():
+            notes.append(self._note(self._path(len(notes))))
+        while notes and not notes[-1]["ends_chunk"]:
+            notes.pop()
+        self._n = len(notes)
+        for note in notes:
+            self.counts.add(Counts(**{**note["counts"], "left_missing": Counter(note["counts"]["left_missing"])}))
+            self.last_user = note["user"]
+
+    def _note(self, path: Path) -> dict[str, Any]:
+        try:
+            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as part:
+                note: dict[str, Any] = json.loads(part.schema.metadata[_NOTE])
+                return note
+        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            raise RunError(f"{path}: damaged; remove {self.folder} and begin anew") from error
+
+
+def digest_of(*files: Path) -> str:
+    """SHA-256 over the content of files."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()
