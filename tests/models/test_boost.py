@@ -37,9 +37,11 @@ def test_those_who_stay_have_their_full_score_and_the_others_follow_the_lower_ha
         best = six[np.lexsort((six, -nine[mine][six]))]
         three, out_later = best[:3], best[3:]
         assert np.allclose(score[mine][three], full[mine][three])
-        after_nine = four[mine][out_first] + (nine - four)[mine][six[3:]].mean()
+        after_nine = nine[mine][six[3:]].mean() + (9 / 4) ** 0.3 * (four[mine][out_first] - four[mine][six[3:]].mean())
         for out, then in ((out_later, nine[mine][out_later]), (out_first, after_nine)):
-            assert np.allclose(score[mine][out], then + (full - nine)[mine][three[1:]].mean())
+            growth = (trees.n_trees / 9) ** 0.3
+            follow = full[mine][three[1:]].mean() + growth * (then - nine[mine][three[1:]].mean())
+            assert np.allclose(score[mine][out], follow)
 
 
 def test_no_candidates_have_no_scores() -> None:
