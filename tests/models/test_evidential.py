@@ -11,6 +11,7 @@ import pytest
 from safetensors import numpy as safetensors
 
 from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
+from attnmove.models import evidential as evidential_module
 from attnmove.models.boost import Boost, BoostConfig
 from attnmove.models.contract import State
 from attnmove.models.evidence import gather as gather_module
@@ -96,6 +97,16 @@ def test_a_first_answer_is_the_most_likely_location_of_all() -> None:
     cases = people(1)
     found = all_answers(model().answers(cases, top=1))
     assert found.probability[:, 0] == pytest.approx(probabilities(cases).max(axis=1), rel=1e-4)
+
+
+def test_of_very_many_validation_days_some_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, seen = people(0), []
+    late = cases.end - cases.first == 5
+    monkeypatch.setattr(Boost, "learn", lambda self, lessons, valid, *, keep: seen.extend(valid))
+    monkeypatch.setattr(Boost, "score", lambda self, evidence, cases: np.zeros(len(evidence.place)))
+    monkeypatch.setattr(evidential_module, "_MOST_VALID", 20)
+    new().fit(cases.rows(~late), cases.rows(late))
+    assert 0 < sum(len(lesson.evidence) for lesson in seen) <= 20 < cases.rows(late).hidden.sum()
 
 
 def test_answers_are_the_same_however_many_are_asked_for() -> None:

@@ -27,6 +27,8 @@ from attnmove.models.habits import day_rows
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int32, Int64, Locations
 from attnmove.prep.hide import redraw
 
+_MOST_VALID = 10_000
+"""Validation targets to choose on and to calibrate with at most; their evidence is held all at a time."""
 _MOST_THREADS = 4
 """Beyond, they wait for each other: half of the work is Python's."""
 
@@ -134,7 +136,10 @@ class Evidential:
         crowd, atlas = Crowd.of(train), Atlas.of(train.locations)
         self._atlas = (train.locations, atlas)
         drawn = with_draws(train, self.lessons, np.random.default_rng([self.seed, 1]))
-        chosen = list(self._lessons(valid, crowd, atlas)) if valid is not None else []
+        chosen: list[Lesson] = []
+        if valid is not None:
+            some = some_days(valid, _MOST_VALID, np.random.default_rng([self.seed, 2]))
+            chosen = list(self._lessons(some, crowd, atlas))
         self.scorer.learn(list(self._lessons(drawn, crowd, atlas)), chosen, keep=Keep(tell, checkpoint, resume))
         scored = [
             Scored.of(self.scorer.score(lesson.evidence, lesson.cases), lesson.evidence, lesson.cases)
@@ -269,9 +274,14 @@ def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cas
         rows.append(days)
         hidden.append(redraw(observed, more, rng, pattern="burst" if draw % 2 else "uniform"))
     every, mask = np.concatenate(rows), np.concatenate(hidden)
-    order = rng.permutation(len(every))
-    order = np.sort(order[np.cumsum(mask[order].sum(axis=1)) <= max(how.most_targets, mask.sum(axis=1).max())])
-    return replace(train.rows(every[order]), hidden=mask[order])
+    return some_days(replace(train.rows(every), hidden=mask), how.most_targets, rng)
+
+
+def some_days(cases: Cases, most_targets: int, rng: np.random.Generator) -> Cases:
+    """The cases in their order; where they have more targets, as many days as fit, at least one, drawn at random."""
+    n = cases.hidden.sum(axis=1)
+    order = rng.permutation(len(cases))
+    return cases.rows(np.sort(order[np.cumsum(n[order]) <= max(most_targets, n.max(initial=0))]))
 
 
 def best_of(score: Float64, evidence: Evidence, k: int) -> Int64:
