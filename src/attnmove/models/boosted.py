@@ -161,7 +161,7 @@ class BoostedTrees:
         asked = self.n_trees - first if n_trees is None else n_trees
         if not 0 <= first < first + asked <= self.n_trees:
             raise ConfigError(f"{asked} trees asked from number {first} on, of {self.n_trees}")
-        how = {} if n_threads is None else {"num_threads": n_threads}
+        how: dict[str, Any] = {} if n_threads is None else {"num_threads": n_threads}
         score = self._booster.predict(x, start_iteration=first, num_iteration=asked, raw_score=True, **how)
         return np.asarray(score, dtype=np.float64)
 
