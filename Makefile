@@ -8,6 +8,7 @@ STAMP := $(VENV)/.installed
 
 demo: $(STAMP)  ## the whole way on a synthetic city
 	$(BIN)/attnmove demo -o demo
+	@echo 'attnmove is $(BIN)/attnmove here'
 
 test: $(STAMP)  ## every test; those that need ../shared or Java say so and skip
 	$(BIN)/python -m pytest

@@ -17,9 +17,9 @@ SRC = Path(__file__).parents[1] / "src" / "attnmove"
 LAYERS = [
     "cli",
     "bench",
-    "serve",
-    "report",
-    "recover",
+    "serving",
+    "reporting",
+    "filling",
     "measure",
     "models",
     "train",
@@ -46,7 +46,8 @@ OWNERS = {
     "pandas": {"bench"},
     "torch": {"bench", "nets", "train", "models"},
     "lightgbm": {"models"},
-    "fastapi": {"serve"},
+    "fastapi": {"serving"},
+    "starlette": {"serving"},
     "typer": {"cli"},
     "rich": {"cli"},
 }
@@ -130,6 +131,15 @@ def test_a_dataset_is_measured_without_the_relational_libraries(tmp_path: Path) 
         "from attnmove.cli import app\n"
         f"app(['compare', {folder!r}, '-o', {results!r}, '--models', 'top'], standalone_mode=False)\n"
         f"app(['evaluate', {folder!r}, 'vote', '--by', 'gap'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_is_trained_without_the_relational_libraries(tmp_path: Path) -> None:
+    folder, run = str(write_small(tmp_path / "small")), str(tmp_path / "run")
+    code = WITHOUT_RELATIONAL + (
+        f"from attnmove.cli import app\napp(['train', {folder!r}, '--model', 'vote', '-o', {run!r}])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

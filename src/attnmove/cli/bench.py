@@ -151,3 +151,42 @@ _RECOVER_COLUMNS = {
     "peak_mib": "MiB",
 }
 """Heads of the table by what a row calls them."""
+
+
+@bench_app.command("serve")
+def bench_serve(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")],
+    clients: Annotated[str, typer.Option(help="Numbers of clients, separated by commas.")] = "1,8,64",
+    seconds: Annotated[float, typer.Option(help="How long each number of clients asks.")] = 8.0,
+    days: Annotated[int, typer.Option(help="Days of one person in a request.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Requests a second and latency of the service on this machine, with batching on and off."""
+    from attnmove.bench.serve import Load, measure
+    from attnmove.bench.train import parse_numbers
+    from attnmove.serving.server import check_libraries
+
+    check_libraries()
+    with stages() as stage:
+        rows = measure(str(run), Load(parse_numbers("--clients", clients), seconds, days), progress=stage)
+    if as_json:
+        print_json(rows)
+        return
+    title = escape(f"{run}, {days} days of a person a request")
+    table = Table(*_SERVE_COLUMNS.values(), title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(cell(row[name]) for name in _SERVE_COLUMNS))
+    print_table(table)
+
+
+_SERVE_COLUMNS = {
+    "batching": "batching",
+    "clients": "clients",
+    "requests": "requests",
+    "errors": "errors",
+    "requests_per_second": "requests/s",
+    "p50_ms": "p50 ms",
+    "p99_ms": "p99 ms",
+    "requests_in_one_go": "requests in one go",
+}
+"""Heads of the table by what a row calls them."""

@@ -1,0 +1,33 @@
+"""How much one request may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from attnmove.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a request may bring and how long it may take; each must be above 0."""
+
+    max_body_mib: float = 8.0
+    """Size of the body, in MiB."""
+    max_points: int = 50_000
+    max_users: int = 100
+    max_days: int = 400
+    """User-days, all users together."""
+    timeout_s: float = 30.0
+    """Seconds for the body to arrive, and again for the answer to be ready."""
+    max_waiting: int = 256
+    """Requests that wait for the model; more are told to come back."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ConfigError(f"{field.name}: expected a number above 0, found {getattr(self, field.name)}")
+
+    @property
+    def max_body(self) -> int:
+        """Bytes of the body."""
+        return int(self.max_body_mib * 2**20)
