@@ -19,7 +19,7 @@ from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
 
 _CHECKS = 6
 """How often along the rounds validation is asked whether to stop there."""
-_ROUNDS = ((20, 40), (60, 24), (120, 16))
+_ROUNDS = ((20, 40), (60, 24), (120, 16), (240, 10))
 """After so many trees so many candidates of a target are still looked at; on validation it costs nothing to look at no
 more, and it is three to four times as fast."""
 _GROWTH = 0.3

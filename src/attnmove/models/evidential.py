@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.models.calibration import Calibration, Scored
@@ -250,7 +251,8 @@ def side_by_side(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> It
     """The work on every part, in order, on several cores; a few parts are under way at a time."""
     n_threads = min(_MOST_THREADS, n_cores())
     under_way: deque[Future[Answers]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    # Matrix products on several cores at once would only get in each other's way.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         for part in parts:
             under_way.append(pool.submit(work, part))
             if len(under_way) > n_threads:

@@ -23,7 +23,7 @@ _MOVES = 12
 _POPULAR = 10
 _N_PLAY = len([feature for feature in FEATURES.values() if feature.family in ("day", "past")])
 """The first columns: what is known of places in play only."""
-_TARGETS_AT_ONCE, _ROWS_AT_ONCE = 512, 256
+_TARGETS_AT_ONCE, _ROWS_AT_ONCE = 256, 256
 """How much evidence is held at a time, but for the last row: some 100 candidates a target, 300 bytes each."""
 
 
