@@ -35,6 +35,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
         for slicing in ("missing_rate", "hour", "gap")
     },
     "beyond:geolife": partial(tables.beyond, dataset="geolife"),
+    **{f"downstream:{name}": partial(tables.downstream, dataset=name) for name in DATASETS},
     **{f"figure5:geolife:{part}": partial(tables.figure5, dataset="geolife", part=part) for part in ("width", "grid")},
 }
 """What stands between `<!-- name -->` and `<!-- end -->`."""

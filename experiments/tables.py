@@ -45,6 +45,18 @@ WITHOUT = {
     "without=space": "space",
     "without=others,space": "others and space",
 }
+DOWNSTREAM = {
+    "crowd": "crowd at a place by hour of the day",
+    "crowd_rms": "– squared",
+    "crowd_by_date": "crowd at a place by date and hour",
+    "crowd_by_date_rms": "– squared",
+    "radius_m": "radius of gyration of a day, m",
+    "radius_median_m": "– median",
+    "places": "places of a day",
+    "flows": "flows between places",
+    "flows_rms": "– squared",
+    "flows_apart": "– not in common",
+}
 LESS_IS_BETTER = ("distance_m", "nll", "ece")
 
 
@@ -187,6 +199,24 @@ def beyond(results: Path, dataset: str) -> str:
     return _page(rows, columns)
 
 
+def downstream(results: Path, dataset: str) -> str:
+    """A row a measure and model: errors of the sparse and the recovered days, and what recovery takes away."""
+    path = results / "downstream.csv"
+    if not path.exists():
+        return NOT_YET
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["dataset"] == dataset]
+    rows = sorted(rows, key=lambda row: list(DOWNSTREAM).index(row["measure"]))
+    columns = {"error of": [DOWNSTREAM[row["measure"]] for row in rows], "model": [row["model"] for row in rows]}
+    for name in ("sparse", "sparse_scaled", "most_likely", "expected"):
+        columns[name.replace("_", " ")] = [_error(row, name) for row in rows]
+        if name in ("most_likely", "expected"):
+            columns[f"{name.replace('_', ' ')}: less"] = [_less(row, f"{name}_reduction") for row in rows]
+    days = [int(row["n"]) for row in rows if row["measure"] == "places"]
+    made = [row | {name: {row[name]} for name in ("version", "device")} | {"seeds": 1} for row in rows]
+    return _page(made, columns, tested=f"{max(days, default=0):,} user-days, one a draw")
+
+
 def _test(path: Path, dataset: str, protocol: str = "paper") -> list[Row]:
     """Means over seeds on the test days."""
     return [row for row in _summed(path, dataset, protocol) if row["split"] == "test"]
@@ -277,6 +307,19 @@ def _difference(row: Row | None, metric: str) -> str:
     return f"{value} [{low}, {high}]"
 
 
+def _error(row: Row, name: str) -> str:
+    digits = 0 if row["measure"].startswith("radius") else 3
+    return f"{float(row[name]):,.{digits}f}" if row[name] else NOTHING
+
+
+def _less(row: Row, name: str) -> str:
+    """Percent, with an interval where there is one."""
+    value, low, high = (
+        f"{float(row[part]):.0%}" if row[part] else "" for part in (name, f"{name}_low", f"{name}_high")
+    )
+    return f"{value} [{low}, {high}]" if low else value or NOTHING
+
+
 def _text(value: float, metric: str) -> str:
     return f"{value:{_form(metric)}}"
 
@@ -296,10 +339,11 @@ def _marked(cells: Sequence[Cell], metric: str) -> list[str]:
     return [f"**{cell.text}**" if cell.value == best else cell.text for cell in cells]
 
 
-def _page(rows: Sequence[Row], columns: dict[str, list[str]]) -> str:
-    """The table and, below, where its rows come from."""
+def _page(rows: Sequence[Row], columns: dict[str, list[str]], *, tested: str | None = None) -> str:
+    """The table and, below, where its rows come from; they are measured on their n targets, or what is said."""
     if not rows:
         return NOT_YET
+    tested = tested or f"{max(row['n'] for row in rows):,} targets"
     lines = [list(columns), ["---"] * len(columns), *map(list, zip(*columns.values(), strict=True))]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     seeds = sorted({row["seeds"] for row in rows if MODELS[row["model"]].kind != "rule"}) or [1]
@@ -307,7 +351,7 @@ def _page(rows: Sequence[Row], columns: dict[str, list[str]]) -> str:
     versions = ", ".join(sorted({name for row in rows for name in row["version"]}))
     devices = ", ".join(sorted({name for row in rows for name in row["device"]}))
     return (
-        f"{table}\n\nTest: {max(row['n'] for row in rows):,} targets; {counted}; {rows[0]['protocol']} "
+        f"{table}\n\nTest: {tested}; {counted}; {rows[0]['protocol']} "
         f"protocol; dataset `{rows[0]['dataset_hash'][:12]}`; attnmove {versions}; computed on {devices}."
     )
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import csv
+
+from attnmove.city import synthesize
 
 HEADER = ("user", "time", "lat", "lon")
 FIXES = (
@@ -118,3 +122,12 @@ def write_released(
     write_text(folder / "pos.validate.txt", *valid)
     write_text(folder / "pos.test.txt", *test)
     return folder
+
+
+def write_own_points(path: Path, *, users: int, days: int) -> Path:
+    """A small city's points as somebody might have them: a CSV file with local times that carry no zone."""
+    chunks = synthesize(users, days, seed=0)
+    points = pa.concat_tables([chunk.points for chunk in chunks])
+    local = pc.strftime(points["time"].cast(pa.timestamp("us", tz="Asia/Shanghai")), format="%Y-%m-%d %H:%M:%S")
+    csv.write_csv(pa.table({"user": points["user"], "time": local, "lat": points["lat"], "lon": points["lon"]}), path)
+    return path

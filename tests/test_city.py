@@ -389,3 +389,10 @@ def test_another_city_lies_where_it_was_put() -> None:
     assert points["lon"].to_numpy().mean() == pytest.approx(-0.1, abs=0.2)
     assert points["lat"].to_numpy().mean() == pytest.approx(51.5, abs=0.2)
     assert truth["time"][0].as_py().hour == 0
+
+
+def test_files_may_be_named_by_text(tmp_path: Path) -> None:
+    points, truth = tmp_path / "points.parquet", tmp_path / "truth.parquet"
+    report = write_city(str(points), users=1, days=1, seed=1, truth=str(truth))
+    assert pq.read_table(points).num_rows == report.points
+    assert pq.read_table(truth).num_rows == report.truth_rows

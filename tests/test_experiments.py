@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from attnmove.errors import RunError
+from attnmove.measure.downstream import MEASURES
 from attnmove.measure.record import COLUMNS, add_results, read_results
 from attnmove.measure.slices import SLICES
 from attnmove.models.networks import ATTNMOVE
@@ -24,7 +25,7 @@ from measure.datasets import write_small
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3}
+SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3, "downstream": 1}
 """The scripts that fit, and their seeds."""
 
 
@@ -107,6 +108,37 @@ def test_a_difference_in_a_slice_is_the_mean_over_seeds_and_its_interval_over_us
     assert {row["slice"].partition("=")[0] for row in rows} == {"all", "missing_rate", "hour", "places", "gap"}
     assert all(float(row["difference"]) == pytest.approx(0.5) for row in rows)
     assert kept.mean_answers(tmp_path, "city", "ab" * 32, "boost") is None
+
+
+def test_what_recovery_is_good_for_is_measured_once_and_shown(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downstream, tables = script("downstream"), script("tables")
+    assert list(tables.DOWNSTREAM) == list(MEASURES)
+    assert tables.downstream(tmp_path, "city") == tables.NOT_YET
+    monkeypatch.setattr(downstream, "PLAN", (downstream.Task(("vote", "rf"), protocol="strict"),))
+    command = [f"city={city}", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")]
+    assert downstream.main(command) == 0
+    rows = rows_of(tmp_path / "downstream.csv")
+    assert [row["measure"] for row in rows] == [*MEASURES, *MEASURES]
+    assert {(row["protocol"], row["split"], row["seed"]) for row in rows} == {("strict", "test", "0")}
+    assert (tmp_path / "runs" / "city-rf-0" / "config.json").exists()
+    monkeypatch.setattr(downstream, "evaluate_downstream", None)
+    assert downstream.main(command) == 0
+    page = tables.downstream(tmp_path, "city")
+    assert "| radius of gyration of a day, m | vote | " in page
+    assert "Test: 3 user-days, one a draw; 1 seed; strict protocol;" in page
+    assert tables.downstream(tmp_path, "geolife") == tables.NOT_YET
+
+
+def test_a_kept_run_answers_like_a_new_fit(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    downstream = script("downstream")
+    monkeypatch.setattr(downstream, "PLAN", (downstream.Task(("rf",), protocol="strict"),))
+    runs, found = ["--runs", str(tmp_path / "runs")], []
+    for results, more in (("a", []), ("b", runs), ("c", runs)):
+        assert downstream.main([f"city={city}", "--results", str(tmp_path / results), *more]) == 0
+        found.append(rows_of(tmp_path / results / "downstream.csv"))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("what", [{"unseen": 3}, {"users": 0.5}, {"days": 0.5}, {"gaps": "burst"}])

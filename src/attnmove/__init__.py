@@ -9,13 +9,16 @@ from attnmove.version import __version__
 
 if TYPE_CHECKING:
     from attnmove.city import City, synthesize, write_city
+    from attnmove.filling.verbs import recover
     from attnmove.measure.compare import compare
+    from attnmove.measure.downstream import evaluate_downstream
     from attnmove.measure.table import evaluate
     from attnmove.models.registry import MODELS
     from attnmove.models.runs import load_model, train_run
     from attnmove.prep.config import Preparation
     from attnmove.prep.dataset import Dataset, read_dataset
     from attnmove.prep.pipeline import prepare
+    from attnmove.reporting.report import report
 
 __all__ = [
     "MODELS",
@@ -25,9 +28,12 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "evaluate_downstream",
     "load_model",
     "prepare",
     "read_dataset",
+    "recover",
+    "report",
     "synthesize",
     "train_run",
     "write_city",
@@ -41,9 +47,12 @@ _HOMES = {
     "MODELS": "models.registry",
     "compare": "measure.compare",
     "evaluate": "measure.table",
+    "evaluate_downstream": "measure.downstream",
     "load_model": "models.runs",
     "prepare": "prep.pipeline",
     "read_dataset": "prep.dataset",
+    "recover": "filling.verbs",
+    "report": "reporting.report",
     "synthesize": "city",
     "train_run": "models.runs",
     "write_city": "city",

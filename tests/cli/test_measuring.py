@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from attnmove import cli
+from attnmove.measure.downstream import MEASURES
 from attnmove.models.registry import MODELS
 from attnmove.models.runs import train_run
 from attnmove.prep.dataset import read_dataset
@@ -82,6 +83,28 @@ def test_a_table_with_abstention_intervals_and_slices_fits_eighty_columns(datase
     shown = run("evaluate", dataset, "vote", "--precision", "0.6", "--by", "gap", "--intervals").stdout
     assert "vote  gap=after last" in shown
     assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+def test_evaluate_downstream_shows_the_errors_of_sparse_and_recovered_days(dataset: Path) -> None:
+    shown = run("evaluate", dataset, "vote", "nearest", "--downstream", "--intervals").stdout
+    assert all(head in shown for head in ("sparse", "scaled", "most likely", "expected", "less"))
+    assert all(title in shown for title in ("vote: errors downstream", "nearest: errors downstream"))
+    assert all(f"\n {name}" in shown for name in ("crowd by hour", "radius, metres", "places a day", "flows"))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert "errors downstream" not in run("evaluate", dataset, "vote").stdout
+
+
+def test_evaluate_json_has_the_downstream_errors_in_the_row_of_all_targets(dataset: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    run("evaluate", dataset, "vote", "--downstream", "--by", "gap", "--json", file)
+    first, *slices = json.loads(file.read_text())
+    assert {row["measure"] for row in first["downstream"]} == set(MEASURES)
+    assert set(first["downstream"][0]) == {
+        *("measure", "n", "sparse", "sparse_scaled", "most_likely", "expected"),
+        *("most_likely_reduction", "expected_reduction"),
+    }
+    assert not any("downstream" in row for row in slices)
+    run("report", file, "-o", tmp_path / "report.html")
 
 
 def test_evaluate_writes_the_curves_of_each_model(dataset: Path, tmp_path: Path) -> None:

@@ -32,12 +32,12 @@ class CityReport:
 
 
 def write_city(
-    out: Path,
+    out: Path | str,
     *,
     users: int,
     days: int,
     seed: int,
-    truth: Path | None = None,
+    truth: Path | str | None = None,
     start: date = DEFAULT_START,
     city: City = DEFAULT_CITY,
     points_per_day: float = 60.0,
@@ -49,6 +49,7 @@ def write_city(
     A file appears whole or not at all. `progress` is called with the users done and the users wanted. Raises
     ConfigError where an argument is out of range, RunError where a file cannot be written.
     """
+    out, truth = Path(out), None if truth is None else Path(truth)
     if truth is not None and truth.resolve() == out.resolve():
         raise ConfigError(f"city: points and truth need two files; both are {out}")
     chunk_users = min(max(1, int(CHUNK_ROWS / max(1.0, days * points_per_day))), BLOCK_USERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Importing a module adds its commands, in the order in which the help lists them.
-from attnmove.cli import data, models, filling, report, bench  # isort: skip
+from attnmove.cli import data, models, filling, report, serving, demo, bench  # isort: skip
 from attnmove.cli.root import app, main
 
-__all__ = ["app", "bench", "data", "filling", "main", "models", "report"]
+__all__ = ["app", "bench", "data", "demo", "filling", "main", "models", "report", "serving"]

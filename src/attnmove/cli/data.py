@@ -1,4 +1,4 @@
-"""Commands about data: synth, prepare, info, and the demo that goes the whole way."""
+"""Commands about data: synth, prepare, info."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from attnmove.cli.render import AsJson, bar, err, out, show, show_dataset, stages
+from attnmove.cli.render import AsJson, bar, err, show, show_dataset, stages
 from attnmove.cli.root import app
 from attnmove.errors import ConfigError
 
@@ -141,37 +140,3 @@ def info(
         facts = describe(path, format=format, columns=columns, user=user, timezone=timezone, progress=stage)
     render = show_dataset if "hash" in facts else show
     render(facts, as_json=as_json, title=path)
-
-
-# Smaller models and less training than the defaults: a minute or less on two cores instead of many.
-_QUICK = {
-    "boost": ("rankers=1", "rounds=100", "lr=0.1", "draws=0", "most_targets=12000"),
-    "attnmove": ("width=64", "heads=4", "layers=1", "epochs=10", "lr=0.004", "weight_decay=0.3"),
-}
-
-
-def _quickly(model: str) -> list[str]:
-    return ["--model", model, *(part for pair in _QUICK[model] for part in ("--set", pair))]
-
-
-@app.command()
-def demo(
-    folder: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where to put what it makes.")] = Path(
-        "demo"
-    ),
-) -> None:
-    """Go the whole way on a synthetic city: make it, prepare it, train two models, measure them beside two rules."""
-    points, truth, dataset = folder / "points.parquet", folder / "truth.parquet", folder / "dataset"
-    run, paper = folder / "run", folder / "paper-run"
-    folder.mkdir(parents=True, exist_ok=True)
-    common = ["--timezone", "Asia/Shanghai"]
-    for command in (
-        ["synth", str(points), "--users", "200", "--days", "28", "--truth", str(truth)],
-        ["prepare", str(points), "-o", str(dataset), *common],
-        ["info", str(dataset)],
-        ["train", str(dataset), "-o", str(run), *_quickly("boost")],
-        ["train", str(dataset), "-o", str(paper), *_quickly("attnmove")],
-        ["evaluate", str(dataset), str(run), str(paper), "nearest", "vote"],
-    ):
-        out.print(f"\n[bold]$ attnmove {escape(' '.join(command))}[/]", highlight=False, soft_wrap=True)
-        app(command, standalone_mode=False)

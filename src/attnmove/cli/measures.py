@@ -29,6 +29,18 @@ _ABSTAINING_HEADS = {
     "precision": "precision",
 }
 """Where models leave targets out; with intervals and slices, more does not fit into 80 columns."""
+_DOWNSTREAM = {
+    "crowd": "crowd by hour",
+    "crowd_rms": "  squared",
+    "crowd_by_date": "crowd by date",
+    "crowd_by_date_rms": "  squared",
+    "radius_m": "radius, metres",
+    "radius_median_m": "  median",
+    "places": "places a day",
+    "flows": "flows",
+    "flows_rms": "  squared",
+    "flows_apart": "  not in common",
+}
 _SMALLER_IS_BETTER = ("distance_m", "nll", "ece")
 _N_NAMES = 2
 """Columns of names before those of numbers."""
@@ -47,14 +59,30 @@ def show_measures(rows: list[dict[str, Any]], *, title: str, precision: float | 
         table.caption = f"from: least confidence answered{chosen}"
         table.caption_justify = "left"
     for row in rows:
-        model = row["model"] if row["run"] is None else f"{row['model']} ({row['run']})"
         measures = [_number(name, row[name]) + _interval(name, row) for name in heads]
-        table.add_row(escape(model), escape(row["slice"]), f"{row['n']:,}", *measures)
+        table.add_row(escape(_model(row)), escape(row["slice"]), f"{row['n']:,}", *measures)
     print_table(table)
     for row in rows:
         if row["slice"] == "all" and row.get("origin_day") is not None:
             shares = ", ".join(f"{family} {row[f'origin_{family}']:.0%}" for family in FAMILIES)
             out.print(f"{escape(row['model'])} leaned on: {shares}", highlight=False)
+
+
+def show_downstream(rows: list[dict[str, Any]]) -> None:
+    """A table for each model that was measured downstream: errors of sparse and recovered days, and what is gained."""
+    for row in rows:
+        if "downstream" not in row:
+            continue
+        title = f"{_model(row)}: errors downstream"
+        table = _table("", "n", "sparse", "scaled", "most likely", "less", "expected", "less", title=title, n_names=1)
+        for found in row["downstream"]:
+            numbers = [_error(found, name) for name in ("sparse", "sparse_scaled")]
+            for name in ("most_likely", "expected"):
+                numbers += [_error(found, name), _percent(found, f"{name}_reduction")]
+            table.add_row(_DOWNSTREAM[found["measure"]], f"{found['n']:,}", *numbers)
+        table.caption = "less: error than sparse or scaled, the better of both"
+        table.caption_justify = "left"
+        print_table(table)
 
 
 def show_comparison(summary: list[dict[str, Any]], *, title: str) -> None:
@@ -73,12 +101,16 @@ def show_comparison(summary: list[dict[str, Any]], *, title: str) -> None:
     print_table(table)
 
 
-def _table(*heads: str, title: str) -> Table:
+def _model(row: dict[str, Any]) -> str:
+    return str(row["model"]) if row["run"] is None else f"{row['model']} ({row['run']})"
+
+
+def _table(*heads: str, title: str, n_names: int = _N_NAMES) -> Table:
     """Narrow enough for 80 columns, and where it is not, names fold before a number is cut."""
     table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for head in heads[:_N_NAMES]:
+    for head in heads[:n_names]:
         table.add_column(head, overflow="fold")
-    for head in heads[_N_NAMES:]:
+    for head in heads[n_names:]:
         table.add_column(head, justify="right", no_wrap=True)
     return table
 
@@ -105,3 +137,14 @@ def _interval(name: str, row: dict[str, Any]) -> str:
         return ""
     digits = 0 if name == "distance_m" else 2
     return "\n" + "–".join(_number(name, end, digits=digits) for end in ends)
+
+
+def _error(row: dict[str, Any], name: str) -> str:
+    return _number(name, row[name], digits=0 if row["measure"].startswith("radius") else 3)
+
+
+def _percent(row: dict[str, Any], name: str) -> str:
+    """A share in percent and, below, its interval."""
+    values = [row.get(part) for part in (name, f"{name}_low", f"{name}_high")]
+    value, *ends = ["–" if value is None else f"{round(100 * value)}%" for value in values]
+    return value if "–" in ends else f"{value}\n{ends[0].removesuffix('%')}…{ends[1]}"

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnmove.cli.measures import show_comparison, show_measures
+from attnmove.cli.measures import show_comparison, show_downstream, show_measures
 from attnmove.cli.render import AsJson, err, json_text, out, print_json, show, steps, training
 from attnmove.cli.root import Stopped, app
 from attnmove.errors import ConfigError
@@ -46,6 +46,13 @@ AnswersFile = Annotated[
         metavar="FILE",
         help="Also write every answer with its alternatives and where it comes from, to a .parquet or .csv file; for "
         "models that work with evidence.",
+    ),
+]
+Downstream = Annotated[
+    bool,
+    typer.Option(
+        "--downstream",
+        help="Also measure what days are used for: crowds, radius of gyration, places and flows, sparse and recovered.",
     ),
 ]
 DEFAULT_MODEL = "boost"
@@ -140,6 +147,7 @@ def evaluate(
     precision: Precision = None,
     curves: Curves = None,
     answers: AnswersFile = None,
+    downstream: Downstream = False,
     seed: Annotated[int, typer.Option(help="Of the models that are fitted.")] = 0,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -173,6 +181,7 @@ def evaluate(
             min_confidence=min_confidence,
             precision=precision,
             answers=answers is not None,
+            downstream=downstream,
             seed=seed,
             device=device,
             progress=step,
@@ -183,6 +192,7 @@ def evaluate(
         print_json(made.rows)
     else:
         show_measures(made.rows, title=f"{dataset}, {split}, {protocol} protocol", precision=precision)
+        show_downstream(made.rows)
     for file in files:
         write_whole(file, json_text(made.rows) + "\n")
     if curves is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -57,6 +58,23 @@ def bar(what: str, total: int) -> Iterator[Any]:
 
 
 @contextmanager
+def flow(what: str) -> Iterator[Any]:
+    """A bar with how many a second there are, and the time left; it begins when their number is known."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("left"))
+    with _task(*columns, TimeRemainingColumn(), total=None) as update:
+        began: list[tuple[int, float]] = []
+
+        def tick(done: int, of: int) -> None:
+            now = time.perf_counter()
+            began[:] = began or [(done, now)]
+            first, then = began[0]
+            rate = f", {(done - first) / (now - then):,.0f} a second" if done > first else ""
+            update(completed=done, total=of, description=f"{what}{rate}")
+
+        yield tick
+
+
+@contextmanager
 def steps(total: int | None) -> Iterator[Any]:
     """A bar that says which of several things is being done, or was done last."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -87,24 +105,24 @@ def training(epochs: int) -> Iterator[Any]:
         yield tell if err.is_terminal else None
 
 
-def print_table(table: Table) -> None:
+def print_table(table: Table, console: Console = out) -> None:
     """Print a table; into a file or pipe as wide as it needs to be, for nothing may be cut there."""
-    if out.is_terminal:
-        out.print(table)
+    if console.is_terminal:
+        console.print(table)
     else:
         width = Console(width=_ANY_WIDTH).measure(table).maximum
-        Console(width=max(out.width, width)).print(table)
+        Console(width=max(console.width, width), stderr=console.stderr).print(table)
 
 
-def show(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
+def show(facts: dict[str, Any], *, as_json: bool, title: str, console: Console = out) -> None:
     if as_json:
-        print_json(facts)
+        typer.echo(json_text(facts), err=console.stderr)
         return
     table = Table(title=escape(title), show_header=False, title_justify="left")
     for name, value in facts.items():
         for label, text in _lines(name, value):
             table.add_row(label, text)
-    print_table(table)
+    print_table(table, console)
 
 
 def show_dataset(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
