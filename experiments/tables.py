@@ -304,7 +304,7 @@ def _difference(row: Row | None, metric: str) -> str:
     if row is None:
         return NOTHING
     value, low, high = (f"{float(row[name]):+{_form(metric)}}" for name in ("difference", "low", "high"))
-    return f"{value} [{low}, {high}]"
+    return f"{value} [{low}, {high}]" if not math.isnan(float(row["low"])) else f"{value} (one user)"
 
 
 def _error(row: Row, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from hypothesis import strategies as st
 from attnmove.errors import ConfigError, DataError
 from attnmove.filling.fill import Filler
 from attnmove.filling.policy import Policy
-from attnmove.filling.rows import STATUS
+from attnmove.filling.rows import STATUS, slot_starts
 from attnmove.filling.timeline import Timelines
 from attnmove.nouns import MISSING, Days
+from attnmove.prep.config import Preparation
 from filling.worlds import AWAY, HOME, SLOTS, column, days_from, fixes, letters_of, table_of, train_small
 
 policies = st.builds(
@@ -203,6 +205,14 @@ def test_days_on_which_clocks_change_have_all_their_slots(tmp_path: Path) -> Non
     hours = [start.astimezone(ZoneInfo("UTC")).isoformat()[11:16] for start in autumn["start"]]
     assert hours[:5] == ["22:00", "23:00", "00:00", "02:00", "03:00"]  # the first of the two
     assert autumn["status"][2] == "recovered"
+
+
+def test_slots_that_never_came_begin_when_the_clock_jumped_on(run: Path) -> None:
+    how = Preparation(slot_minutes=30, timezone="Europe/Berlin")
+    start = slot_starts(np.array(["2024-03-31"], dtype="datetime64[D]"), replace(Filler.of(run).setting, how=how))
+    assert (np.diff(start) >= 0).all()
+    hours = np.datetime_as_string(start.astype("datetime64[us]"), unit="m")
+    assert [hour[11:] for hour in hours[3:8].tolist()] == ["00:30", "01:00", "01:00", "01:00", "01:30"]
 
 
 def test_days_that_do_not_fit_the_run_are_refused(run: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 import attnmove as am
 from attnmove.cli import app
+from attnmove.errors import ConfigError
 from attnmove.filling import stream
 from attnmove.filling.fill import Filler
 from attnmove.models.runs import load_run
@@ -240,6 +242,35 @@ def test_the_summary_names_what_is_left_missing_and_refused(run: Path, source: P
     assert "gap longer than 4h" in done.output
     assert str(tmp_path / "out.parquet") in done.output
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_is_read_is_not_written_over(run: Path, source: Path, tmp_path: Path) -> None:
+    dataset = tmp_path / "dataset"
+    prepare(source, out=dataset, timezone=ZONE, slot_minutes=60, min_slots=1, min_days=1, hide=1)
+    link = tmp_path / "link.parquet"
+    link.symlink_to(source)
+    before = {file: file.read_bytes() for folder in (run, dataset) for file in folder.iterdir()}
+    before[source] = source.read_bytes()
+    for what, out in (
+        (source, source),
+        (tmp_path / "p*.parquet", source),
+        (source, link),
+        (source, run / "thresholds.csv"),
+        (source, run / "filled.parquet"),
+        (dataset, dataset / "days.parquet"),
+    ):
+        with pytest.raises(ConfigError, match="is among the files that are read; name another place"):
+            am.recover(what, run, out=out)
+    with pytest.raises(ConfigError, match="is among the files that are read"):
+        am.recover(source, run, out=dataset / "locations.parquet", history=dataset)
+    assert before == {file: file.read_bytes() for file in before}
+
+
+def test_a_run_without_a_table_of_confidences_recovers_into_a_file(run: Path, source: Path, tmp_path: Path) -> None:
+    bare, out = shutil.copytree(run, tmp_path / "bare"), tmp_path / "filled.parquet"
+    (bare / "thresholds.csv").unlink()
+    am.recover(source, bare, out=out)
+    assert pq.read_table(out) == am.recover(source, run)
 
 
 def test_columns_formats_and_naive_times_are_read_as_prepare_reads_them(run: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ import pytest
 import attnmove as am
 from attnmove.errors import ConfigError, RunError
 from attnmove.filling import stream
-from filling.worlds import a_month
+from filling.worlds import a_month, fixes, table_of
 
 KILLED = """
 import os, signal, sys
@@ -114,6 +115,27 @@ def test_a_killed_recovery_goes_on_to_the_same_file(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([whole.name, out.name])
     if moment == "after a piece" and count == 4:
         assert seen[0] == 48  # what was finished is not done again
+
+
+def test_any_name_can_be_the_last_that_is_finished(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["'; --", "a\0b", "a\\", "\N{GRINNING FACE}"]
+    source, out = tmp_path / "points.parquet", tmp_path / "out.parquet"
+    pq.write_table(table_of(*(fixes(name, "2024-04-01", "AAAA....BB..CBB...DD....") for name in names)), source)
+    monkeypatch.setattr(stream, "DAYS_A_CHUNK", 1)
+    expected = am.recover(source, run)
+    for stop in range(1, len(names) + 1):
+        with pytest.raises(KeyboardInterrupt):
+            am.recover(source, run, out=out, progress=_interrupt_after(stop))
+        am.recover(source, run, out=out, resume=True)
+        assert pq.read_table(out) == expected
+
+
+def _interrupt_after(user_days: int) -> Callable[[int, int], None]:
+    def interrupt(done: int, of: int) -> None:
+        if done == user_days:
+            raise KeyboardInterrupt
+
+    return interrupt
 
 
 def test_the_layout_of_the_file_does_not_depend_on_a_stop(run: Path, source: Path, tmp_path: Path) -> None:

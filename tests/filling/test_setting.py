@@ -110,6 +110,7 @@ def _other_locations(folder: Path) -> None:
         (_setting(tessellation=[]), "its datum or tessellation is damaged; train it again"),
         (_setting(tessellation={"kind": "grid", "cell_m": "x"}), "tessellation is damaged"),
         (_setting(tessellation={"kind": "grid", "cell_m": 1}), "tessellation is damaged"),
+        (_setting(tessellation={"kind": "grid", "cell_m": 10**400}), "tessellation is damaged"),
         (_setting(tessellation={"kind": "moon"}), "tessellation is damaged"),
         (_setting(tessellation={"kind": "grid", "cell_m": 500, "evil": 1}), "tessellation is damaged"),
     ],

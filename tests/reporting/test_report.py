@@ -268,6 +268,8 @@ def test_wrong_inputs_are_refused_in_a_sentence(made: Path, tmp_path: Path) -> N
         report(made / "results", out, split="tst")
     with pytest.raises(RunError, match="cannot be written"):
         report(made / "results", tmp_path)
+    with pytest.raises(ConfigError, match=r"results\.csv: expected a page that ends in \.html"):
+        report(made / "results", made / "results" / "results.csv")
 
 
 def test_the_command_writes_the_page_and_tells_machines_what_it_holds(made: Path, tmp_path: Path) -> None:

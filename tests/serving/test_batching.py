@@ -66,6 +66,27 @@ def test_questions_with_the_same_options_are_one_call_of_the_model(
     assert calls == [2 * MOST_TOGETHER]
 
 
+def test_so_many_go_together_that_memory_does_not_grow_with_their_number(
+    filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    fill = Filler.fill_timelines
+    asks = [Ask(body(as_points(asked_days(seed=seed, days=1)))) for seed in range(7)]
+    expected = Answerer(filler, Limits()).answer(asks)
+    monkeypatch.setattr(
+        Filler,
+        "fill_timelines",
+        lambda self, lines, **named: calls.append(len(lines.days)) or fill(self, lines, **named),
+    )
+    places_of_one = 2 * filler.setting.n_slots * 5
+    answerer = Answerer(filler, Limits(max_places=3 * places_of_one))
+    assert answerer.answer(asks) == expected
+    assert calls == [6, 6, 2]
+    alone = answerer.answer([Ask(asks[0].body, options={"top": 16})])
+    assert isinstance(alone[0], TooLarge)
+    assert "places (user-days times slots times top)" in str(alone[0])
+
+
 def test_a_bad_question_does_not_harm_the_others(filler: Filler) -> None:
     good = Ask(body(as_points(asked_days(days=1))))
     answerer = Answerer(filler, Limits(max_users=2))

@@ -23,6 +23,9 @@ TEXTS = [
     "2024-03-31 02:30:00",
     "2024-10-27 02:30:00",
     " 2024-03-04T08:15:00Z ",
+    "\u00a02024-03-04T08:15:00Z",
+    "2024-03-04T24:00:00Z",
+    "2024-03-04T23:59:60Z",
     "2024-13-04T08:15:00Z",
     "2024-02-30T08:15:00Z",
     "2024-03-04",
@@ -53,7 +56,13 @@ def test_texts_are_the_same_instants_as_on_the_engine(zone: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "numbers",
-    [["1709540100", "1709540101.25", "x"], ["1709540100000", "1709540100500"], ["1709540100000000"], ["1e400", "5"]],
+    [
+        ["1709540100", "1709540101.25", "x"],
+        ["1709540100000", "1709540100500"],
+        ["1709540100000000"],
+        ["1e400", "5"],
+        ["", "", "1709540100"],
+    ],
 )
 def test_numbers_are_the_same_instants_as_on_the_engine(numbers: list[str], tmp_path: Path) -> None:
     assert in_memory(numbers, "UTC") == on_the_engine(numbers, "UTC", tmp_path)

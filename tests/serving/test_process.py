@@ -111,7 +111,7 @@ def test_sigterm_lets_it_end_with_status_zero_and_the_log_holds_nothing_that_was
 
 
 def test_the_token_comes_from_the_environment(run: Path) -> None:
-    with service(run, env={"ATTNMOVE_TOKEN": "sesame"}) as (address, _):
+    with service(run, env={"ATTNMOVE_TOKEN": " sesame\n"}) as (address, _):
         assert httpx.get(f"{address}/v1/model").status_code == 401
         right = {"Authorization": "Bearer sesame"}
         assert httpx.get(f"{address}/v1/model", headers=right).status_code == 200

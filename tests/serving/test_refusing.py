@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from attnmove.errors import ConfigError, DataError, MissingExtra, RunError
@@ -15,6 +17,7 @@ from attnmove.filling.fill import Filler
 from attnmove.serving import page, server
 from attnmove.serving.app import make_app
 from attnmove.serving.limits import Limits
+from attnmove.serving.wire import Question
 from serving.services import as_points, asked_days
 
 HERE = {"time": "2024-03-04T08:15:00Z", "lon": 116.3, "lat": 39.9}
@@ -61,6 +64,7 @@ def error_of(response: Any) -> dict[str, str]:
         (422, "bad_points", "POST", "/v1/recover", {"content": b"a,b\n1,2\n", "headers": CSV}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b"time,lat,lon\n1,2\n", "headers": CSV}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b'time,lat,lon\n"1,2,3\n', "headers": CSV}),
+        (422, "bad_points", "POST", "/v1/recover", {"content": b"time,lat,lon" + b"," * 1000, "headers": CSV}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b"time,lat,lon\n\xff,2,3\n", "headers": CSV}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b"time,lat,lon\n\0,2,3\n", "headers": CSV}),
         (422, "bad_option", "GET", "/v1/locations.geojson?bbox=1,2,3", {}),
@@ -95,6 +99,19 @@ def test_the_error_says_where_and_what_to_do(client: TestClient) -> None:
     assert error_of(broken)["message"] == (
         "the CSV, row 2: 3 columns, but the header has 4; correct or remove that row"
     )
+
+
+def test_of_many_faults_only_the_first_is_looked_at(client: TestClient) -> None:
+    with pytest.raises(ValidationError) as found:
+        Question.model_validate({"points": [{}] * 1_000})
+    assert found.value.error_count() <= 3
+    broken = client.post("/v1/recover", json={"points": [{}] * 40_000, "top": 0})
+    assert error_of(broken)["where"] == "top"
+    many = client.post("/v1/recover", json={"points": [{}] * 50_001})
+    assert error_of(many)["code"] == "too_large"
+    unknown = client.post("/v1/recover", json={"points": [], **{f"{i:300d}": 1 for i in range(1_000)}})
+    assert error_of(unknown)["code"] == "wrong_shape"
+    assert len(unknown.content) < 1_000
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +159,16 @@ def test_an_unforeseen_error_tells_the_client_nothing_and_the_log_only_where(
         assert error_of(response)["code"] == "internal"
         assert "ann" not in response.text + caplog.text
         assert "ZeroDivisionError at " in caplog.text
+
+
+def test_a_damaged_run_does_not_tell_where_it_lies(run: Path, tmp_path: Path) -> None:
+    bare = shutil.copytree(run, tmp_path / "bare")
+    (bare / "thresholds.csv").unlink()
+    with TestClient(make_app(bare)) as client:
+        response = client.post("/v1/recover", json={"points": [HERE], "precision": 0.5})
+        assert response.status_code == 500
+        assert error_of(response)["code"] == "internal"
+        assert str(tmp_path) not in response.text
 
 
 def test_a_token_is_asked_for_where_data_are(run: Path) -> None:
@@ -196,6 +223,8 @@ def test_limits_must_be_above_zero() -> None:
         Limits(max_points=0)
     with pytest.raises(ConfigError, match="timeout_s"):
         Limits(timeout_s=float("nan"))
+    with pytest.raises(ConfigError, match="max_body_mib"):
+        Limits(max_body_mib=float("inf"))
 
 
 def test_what_cannot_be_served_is_said_at_the_start(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

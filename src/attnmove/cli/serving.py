@@ -53,7 +53,7 @@ def serve(
     from attnmove.serving.limits import Limits
 
     token = os.environ.get(TOKEN)
-    if token is not None and not token.strip():
+    if token is not None and not (token := token.strip()):
         raise ConfigError(f"{TOKEN} is set but empty; set it to a token, or unset it")
     limits = Limits(max_body_mib, max_points, max_users, max_days, timeout_s)
     made = make_app(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from attnmove.engine import Engine
@@ -73,11 +74,18 @@ def is_dataset(source: Source) -> bool:
 
 
 def feed(
-    source: Source, engine: Engine, setting: Setting, *, history: Path | None = None, reading: Reading | None = None
+    source: Source,
+    engine: Engine,
+    setting: Setting,
+    *,
+    history: Path | None = None,
+    reading: Reading | None = None,
+    after: str | None = None,
 ) -> tuple[ir.Table, Intake]:
     """The DAY_ROWS of the source, and of the history, kept by the engine; and what was read.
 
-    Raises DataError when nothing is left to fill.
+    With `after` the rows are those of the users that come after that one; what was read is still all. Raises DataError
+    when nothing is left to fill.
     """
     intake = Intake()
     path = engine.scratch / "days-to-fill.parquet"
@@ -90,13 +98,18 @@ def feed(
     with pq.ParquetWriter(path, DAY_ROWS) as writer:
         for batch in rows:
             intake.user_days += len(batch)
-            writer.write_batch(batch)
+            writer.write_batch(_later(batch, after))
         for batch in _from_dataset(history, setting, intake, asked=False) if history is not None else ():
             intake.history_days += len(batch)
-            writer.write_batch(batch)
+            writer.write_batch(_later(batch, after))
     if intake.user_days == 0:
         raise DataError(_nothing_left(source, intake))
     return engine.scan_parquet([path]), intake
+
+
+def _later(rows: pa.RecordBatch, after: str | None) -> pa.RecordBatch:
+    # Here and not on the engine: a name may hold what no text of SQL can.
+    return rows if after is None else rows.filter(pc.greater(rows.column("user"), after))
 
 
 def _from_points(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from attnmove.filling.setting import Names, Setting
-from attnmove.io.clock import utc_of
+from attnmove.io.clock import local_of, utc_of
 from attnmove.models.evidence.features import FAMILIES
 from attnmove.models.evidential import Answers
 from attnmove.nouns import MISSING, Bool, Dates, Int32, Int64, Text
@@ -95,13 +95,15 @@ def table_of(decided: Decided, setting: Setting) -> pa.Table:
 def slot_starts(date: Dates, setting: Setting) -> Int64:
     """(K * T,) the instants at which the slots of the days begin, in microseconds since 1970.
 
-    A wall-clock time that occurs twice is the first of the two; one that never occurs is read with the offset in force
-    before the jump.
+    A wall-clock time that occurs twice is the first of the two; one that never occurs is the moment of the jump.
     """
+    zone = setting.zone
     slot = np.arange(setting.n_slots) * setting.how.slot_minutes * 60
     local = (date.astype("datetime64[D]").astype(np.int64) * 86_400)[:, None] + slot
-    starts: Int64 = utc_of(local.ravel(), setting.zone) * 1_000_000
-    return starts
+    starts = utc_of(local.ravel(), zone)
+    never = local_of(starts, zone) != local.ravel()
+    starts[never] = np.array(zone.changes)[np.searchsorted(zone.changes, starts[never], side="right") - 1]
+    return starts * 1_000_000
 
 
 def _probabilities(decided: Decided) -> pa.Array:

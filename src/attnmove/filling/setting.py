@@ -87,7 +87,7 @@ class Setting:
         rule = {name: value for name, value in self.tessellation.items() if name != "spec"}
         try:
             placing = Placing(restore_tessellation(rule, self.locations), self.datum)
-        except (AttnMoveError, TypeError, ValueError) as error:
+        except (AttnMoveError, OverflowError, TypeError, ValueError) as error:
             raise RunError(f"the run's tessellation is damaged ({error}); train it again") from error
         order = np.argsort(self.locations.key, kind="stable")
         return Located(placing, self.locations.key[order], order.astype(np.int32))

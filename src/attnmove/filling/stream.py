@@ -37,15 +37,11 @@ class Piece:
     """True when whole users are finished with it, so that one can go on after the last."""
 
 
-def pieces(
-    engine: Engine, days: ir.Table, filler: Filler, *, origins: bool, after: str | None = None, spread: bool = False
-) -> Iterator[Piece]:
-    """What becomes of DAY_ROWS, by user, date and slot; of the users that come after `after`.
+def pieces(engine: Engine, days: ir.Table, filler: Filler, *, origins: bool, spread: bool = False) -> Iterator[Piece]:
+    """What becomes of DAY_ROWS, by user, date and slot.
 
     `spread`: the days are filled where the engine holds them, by its workers, instead of in this process.
     """
-    if after is not None:
-        days = days.filter(days.user > after)
     if spread:
         assert filler.run.folder is not None
         # Workers have a working folder of their own.

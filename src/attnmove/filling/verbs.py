@@ -114,10 +114,17 @@ class _Errand:
     def each(self, take: Callable[[Piece], None], counts: Counts, *, after: str | None = None) -> Intake:
         """Hand over piece after piece, of the users after `after`; `counts` are what is done already."""
         with open_engine(self.engine) as engine:
-            days, intake = feed(self.source, engine, self.filler.setting, history=self.history, reading=self.reading)
+            days, intake = feed(
+                self.source,
+                engine,
+                self.filler.setting,
+                history=self.history,
+                reading=self.reading,
+                after=after,
+            )
             self.progress(counts.user_days, intake.user_days)
             spread = self.engine.startswith("spark")
-            for piece in pieces(engine, days, self.filler, origins=self.origins, after=after, spread=spread):
+            for piece in pieces(engine, days, self.filler, origins=self.origins, spread=spread):
                 take(piece)
                 self.progress(counts.user_days, intake.user_days)
             return intake
@@ -126,9 +133,10 @@ class _Errand:
         """What must be the same for a recovery to go on."""
         folder = self.filler.run.folder
         assert folder is not None
+        names = ("model.safetensors", "config.json", LOCATIONS, THRESHOLDS)
         return {
             "source": _identity(self.source, self.reading.format),
-            "run": digest_of(*(folder / name for name in ("model.safetensors", "config.json", LOCATIONS, THRESHOLDS))),
+            "run": digest_of(*(file for name in names if (file := folder / name).is_file())),
             "history": None if self.history is None else _identity(self.history, "auto"),
             "options": {
                 **asdict(self.filler.policy),
@@ -171,6 +179,7 @@ def _to_stdout(errand: _Errand) -> Report:
 def _to_file(errand: _Errand, out: Path, *, resume: bool) -> Report:
     write, began = writer_for(out), time.perf_counter()
     check_drawable(out, errand.filler)
+    _check_apart(errand, out)
     make_room(out)
     parts = Parts(out)
     parts.begin(errand.identity(), resume=resume)
@@ -182,6 +191,20 @@ def _to_file(errand: _Errand, out: Path, *, resume: bool) -> Report:
         parts.give_up()
         raise
     return Report(parts.counts, intake, time.perf_counter() - began, str(out))
+
+
+def _check_apart(errand: _Errand, out: Path) -> None:
+    """Raise ConfigError where the output would take the place of what is read."""
+    source, files = errand.source, []
+    folders = [folder for folder in (errand.filler.run.folder, errand.history) if folder is not None]
+    if isinstance(source, str | Path):
+        if is_dataset(source):
+            folders.append(Path(source))
+        else:
+            files = find_files(source, errand.reading.format)[1]
+    here = out.resolve()
+    if here in (file.resolve() for file in files) or here.parent in (folder.resolve() for folder in folders):
+        raise ConfigError(f"{out}: is among the files that are read; name another place")
 
 
 def _loaded(run: str | Path | Run, device: str) -> Run:

@@ -83,6 +83,8 @@ def report(
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed: expected 0 to {2**32 - 1}, found {seed}")
     make_room(out)
+    if out.suffix.lower() not in (".html", ".htm"):  # a slip must not cost the results that are reported on
+        raise ConfigError(f"{out}: expected a page that ends in .html")
     read = read_inputs(paths)
     sources = _Sources(read, None, None, [])
     if dataset is not None:

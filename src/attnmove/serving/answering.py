@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -79,7 +79,8 @@ class Answerer:
             except Exception as error:
                 out[i] = error
         for how, members in groups.items():
-            out.update(zip(members, self._together(how, list(members.values())), strict=True))
+            for some in self._goes(how, members):
+                out.update(zip(some, self._together(how, [members[i] for i in some]), strict=True))
         return [out[i] for i in range(len(asks))]
 
     def warm_up(self, examples: Sequence[Mapping[str, Any]]) -> None:
@@ -94,7 +95,26 @@ class Answerer:
         self._check("users", len(set(columns[0])), self.limits.max_users)
         folded = self.filler.fold_points(table_of(columns, self.filler.setting.zone))
         self._check("user-days", len(folded.days), self.limits.max_days)
+        places = self._places(folded, options.top)
+        self._check("places (user-days times slots times top)", places, self.limits.max_places)
         return _Read(folded, how, ask.accept)
+
+    def _places(self, folded: Folded, top: int) -> int:
+        """How many places an answer may have."""
+        return len(folded.days) * self.filler.setting.n_slots * top
+
+    def _goes(self, how: How, members: Mapping[int, _Read]) -> Iterator[list[int]]:
+        """The questions that are filled in one go, so few that memory does not grow with their number."""
+        some: list[int] = []
+        places = 0
+        for i, read in members.items():
+            more = self._places(read.folded, how[1])
+            if some and places + more > self.limits.max_places:
+                yield some
+                some, places = [], 0
+            some.append(i)
+            places += more
+        yield some
 
     def _check(self, what: str, n: int, most: int) -> None:
         if n > most:

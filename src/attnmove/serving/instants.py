@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from attnmove.io.clock import Zone, utc_of
+from attnmove.io.handful import BLANK
 from attnmove.nouns import Bool, Int64
 
 _ISO = re.compile(
@@ -29,8 +30,9 @@ def instants_of(times: Sequence[str | float], zone: Zone) -> tuple[Int64, Bool]:
     When most are numbers, all are read as such, in the unit that their middle one suggests.
     """
     numbers = [_number(time) for time in times]
-    sample = [size for size in numbers[:_SAMPLE] if size is not None]
-    if len(sample) * 2 > len(numbers[:_SAMPLE]):
+    told = [number for number, time in zip(numbers, times, strict=True) if time != ""][:_SAMPLE]
+    sample = [size for size in told if size is not None]
+    if len(sample) * 2 > len(told):
         return _epochs(numbers, sample)
     micros = np.zeros(len(times), dtype=np.int64)
     known, naive = np.zeros(len(times), dtype=np.bool_), np.zeros(len(times), dtype=np.bool_)
@@ -45,7 +47,7 @@ def instants_of(times: Sequence[str | float], zone: Zone) -> tuple[Int64, Bool]:
 
 def _number(time: str | float) -> float | None:
     if isinstance(time, str):
-        text = time.strip()
+        text = time.strip(BLANK)
         return float(text) if len(text) < 400 and _NUMBER.fullmatch(text) else None
     try:
         return float(time)
@@ -65,7 +67,7 @@ def _epochs(numbers: Sequence[float | None], sample: Sequence[float]) -> tuple[I
 
 def _iso(text: str) -> tuple[int, bool] | None:
     """Microseconds since 1970 as if it were UTC, less the offset; and whether it has none."""
-    found = _ISO.fullmatch(text.strip())
+    found = _ISO.fullmatch(text.strip(BLANK))
     if found is None or found[2] != found[4]:
         return None
     try:

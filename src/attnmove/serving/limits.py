@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from attnmove.errors import ConfigError
@@ -9,7 +10,7 @@ from attnmove.errors import ConfigError
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may bring and how long it may take; each must be above 0."""
+    """What a request may bring and how long it may take; each must be above 0, and finite."""
 
     max_body_mib: float = 8.0
     """Size of the body, in MiB."""
@@ -21,10 +22,12 @@ class Limits:
     """Seconds for the body to arrive, and again for the answer to be ready."""
     max_waiting: int = 256
     """Requests that wait for the model; more are told to come back."""
+    max_places: int = 600_000
+    """User-days times slots times `top`: what an answer may grow to."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not getattr(self, field.name) > 0:
+            if not 0 < getattr(self, field.name) < math.inf:
                 raise ConfigError(f"{field.name}: expected a number above 0, found {getattr(self, field.name)}")
 
     @property

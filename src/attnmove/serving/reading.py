@@ -16,12 +16,12 @@ from attnmove.io.clock import Zone
 from attnmove.io.columns import Columns as Names
 from attnmove.io.columns import find_columns
 from attnmove.serving.instants import instants_of
-from attnmove.serving.refusals import TooLarge
-from attnmove.serving.wire import NOBODY, read_question
+from attnmove.serving.wire import NOBODY, check_number, read_question
 
 _DELIMITERS = ",;\t|"
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*", re.ASCII)
 _LONGEST_NAME = 200
+_MOST_COLUMNS = 1_000
 _SOURCE = "the CSV"
 
 Columns = tuple[Sequence[str], Sequence[str | float], Sequence[float], Sequence[float]]
@@ -30,8 +30,7 @@ Columns = tuple[Sequence[str], Sequence[str | float], Sequence[float], Sequence[
 
 def read_json(body: bytes, most: int) -> tuple[Columns, dict[str, Any]]:
     """The columns of a JSON question, and the options it names."""
-    points, options = read_question(body)
-    _check_number(len(points), most)
+    points, options = read_question(body, most)
     columns = (
         [str(point.user) for point in points],
         [point.time for point in points],
@@ -94,6 +93,10 @@ def _columns(header: list[str]) -> list[int | None]:
     """The position of each role's column; None for a user that is not named."""
     if not header:
         raise DataError(f"{_SOURCE} is empty; expected a header with user, time, lat and lon")
+    if len(header) > _MOST_COLUMNS:
+        raise DataError(
+            f"{_SOURCE}: {len(header):,} columns, but {_MOST_COLUMNS:,} are read at most; send four of them"
+        )
     try:
         found = find_columns(header, None, source=_SOURCE)
     except DataError:
@@ -122,17 +125,12 @@ def _picked(rows: Any, width: int, at: list[int], most: int) -> list[list[str]]:
             )
         for column, position in zip(picked, at, strict=True):
             column.append(row[position])
-        _check_number(len(picked[0]), most)
+        check_number(len(picked[0]), most)
     return picked
 
 
 def _degrees(texts: Sequence[str]) -> list[float]:
     return [float(text) if _NUMBER.fullmatch(text) else float("nan") for text in texts]
-
-
-def _check_number(n: int, most: int) -> None:
-    if n > most:
-        raise TooLarge(f"more than {most:,} points; send fewer at a time")
 
 
 def _check_names(users: Sequence[str]) -> None:

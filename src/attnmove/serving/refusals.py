@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from attnmove.errors import AttnMoveError, ConfigError, DataError, RunError
+from attnmove.errors import AttnMoveError, ConfigError, DataError
 
 
 class Malformed(AttnMoveError):
@@ -88,9 +88,8 @@ STATUS: Mapping[type[AttnMoveError], tuple[int, str]] = {
     Gone: (499, "gone"),
     Busy: (503, "busy"),
     TooSlow: (504, "too_slow"),
-    RunError: (500, "bad_run"),
 }
-"""The status and the code of each error; any other is 500, internal."""
+"""The status and the code of each error; any other is 500, internal, a RunError too: it names places on the disk."""
 
 CODES = {404: "not_found", 405: "wrong_method"}
 """What the router itself refuses."""

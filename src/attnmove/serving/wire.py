@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, StrictFloat, StrictInt, StrictStr, ValidationError
+from pydantic_core import from_json
 
 from attnmove.filling.fill import MOST_PLACES
 from attnmove.filling.policy import Policy, parse_length
-from attnmove.serving.refusals import Malformed, WrongShape
+from attnmove.serving.refusals import Malformed, TooLarge, WrongShape
 
 NOBODY = "somebody"
 """The user of points that name none."""
@@ -53,7 +54,7 @@ class Options(BaseModel):
 class Question(Options):
     """Points whose days are to be filled."""
 
-    points: list[Point]
+    points: Annotated[list[Point], FailFast()]
 
 
 class Alternative(BaseModel):
@@ -131,14 +132,34 @@ class Refusal(BaseModel):
     error: Fault
 
 
-def read_question(body: bytes) -> tuple[list[Point], dict[str, Any]]:
-    """The points of a JSON body, and the options it names. Raises Malformed or WrongShape."""
+def read_question(body: bytes, most: int) -> tuple[list[Point], dict[str, Any]]:
+    """The points of a JSON body, at most so many, and the options it names.
+
+    Raises Malformed, WrongShape or TooLarge. What is wrong is told of the first fault: a list of all would be a
+    thousand times as large as the body.
+    """
     try:
-        question = Question.model_validate_json(body)
+        content = from_json(body)
+    except ValueError as error:
+        raise Malformed(f"the body is not JSON ({error})") from None
+    if isinstance(content, dict):
+        unknown = next((name for name in content if name not in Question.model_fields), None)
+        if unknown is not None:
+            raise WrongShape(f"{unknown[:_LONGEST_NAME]}: there is no such option", unknown[:_LONGEST_NAME])
+        points = content.get("points")
+        check_number(len(points) if isinstance(points, list) else 0, most)
+    try:
+        question = Question.model_validate(content)
     except ValidationError as error:
         raise _explained(error) from None
     named = question.model_fields_set - {"points"}
     return question.points, {name: getattr(question, name) for name in named}
+
+
+def check_number(n: int, most: int) -> None:
+    """Raise TooLarge for more points than allowed."""
+    if n > most:
+        raise TooLarge(f"more than {most:,} points; send fewer at a time")
 
 
 def options_of(named: Mapping[str, Any]) -> Options:
@@ -156,10 +177,8 @@ def schema_of_question() -> dict[str, Any]:
     return schema
 
 
-def _explained(error: ValidationError) -> Malformed | WrongShape:
+def _explained(error: ValidationError) -> WrongShape:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    if first["type"] == "json_invalid":
-        return Malformed(f"the body is not JSON ({first['msg'].removeprefix('Invalid JSON: ')})")
     # A union names the branch it tried; people know the member only.
     parts = [str(part) for part in first["loc"] if not re.search(r"[\[\]-]|^(str|int|float)$", str(part))]
     where = ".".join(parts) or "body"
