@@ -18,7 +18,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 _FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there, an event loop runs in this thread
 def chromium() -> Iterator[Any]:
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
@@ -29,7 +29,7 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_small(tmp_path_factory.mktemp("looked-at"), model="boost", **TINY_BOOST)
 
@@ -40,7 +40,7 @@ def brake() -> Iterator[type[Brake]]:
     Brake.seconds = 0.0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(run: Path) -> Iterator[str]:
     from attnmove.filling.fill import Filler
 
@@ -56,7 +56,7 @@ def address(run: Path) -> Iterator[str]:
             yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def guarded(run: Path) -> Iterator[str]:
     with served(run, token=TOKEN) as address:
         yield address

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from attnmove.models.boost import Boost, BoostConfig
+from attnmove.models.evidence import gather as gather_module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
 from attnmove.models.evidence.features import ABSENT, FAMILIES, FEATURES, NAMES, columns_of
@@ -132,8 +133,9 @@ def test_a_reported_sighting_is_one_of_the_answered_place() -> None:
                 assert cases.past[cases.first[row] + earlier, slot].tolist() == [place]
 
 
-def test_origins_do_not_depend_on_what_is_hidden_or_on_other_rows() -> None:
+def test_origins_do_not_depend_on_what_is_hidden_or_on_other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = town(3, users=2, days=10)
+    monkeypatch.setattr(gather_module, "_TARGETS_AT_ONCE", cases.hidden.size)  # all in one part
     (whole,) = model().answers(cases, origins=True)
     (blind,) = model().answers(replace(cases, loc=cases.visible), origins=True)
     for name in ("share", "date", "slot"):
