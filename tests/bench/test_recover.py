@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from attnmove import cli
 from attnmove.bench import recover_once
 from attnmove.bench.recover import HIDE, Errand, measure
-from attnmove.bench.recover_once import best_places, peak_mib, recover, slices
+from attnmove.bench.recover_once import peak_mib, recover, slices
 from attnmove.errors import ConfigError, DataError, RunError
 from attnmove.models.runs import load_run, train_run
 from attnmove.nouns import MISSING
@@ -63,12 +63,6 @@ def test_every_target_is_answered_whatever_the_kind_of_model(home: Path, model: 
     cases = read_dataset(home / "small").test
     cases = replace(cases, hidden=HIDE["all"](cases))
     assert recover(load_run(home / model).model, cases, 2) == cases.hidden.sum()
-
-
-def test_best_places_are_the_most_likely_in_their_order() -> None:
-    likely = np.log(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]], dtype=np.float32))
-    assert best_places(likely, 2).tolist() == [[1, 2], [0, 2]]
-    assert best_places(likely, 5).tolist() == [[1, 2, 0], [0, 2, 1]]
 
 
 def test_memory_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from attnmove.bench.recover import HIDE, Errand
+from attnmove.models.answers import best_answers
 from attnmove.models.contract import Recoverer
-from attnmove.models.evidential import Evidential
 from attnmove.models.runs import load_run
-from attnmove.nouns import Cases, Float32, Int64
+from attnmove.nouns import Cases
 from attnmove.prep.dataset import read_dataset
 
 _WARM_UP_DAYS = 8
@@ -31,20 +31,9 @@ def slices(cases: Cases, n_days: int) -> Iterator[Cases]:
         yield cases.rows(np.arange(first, min(first + _DAYS_AT_ONCE, n_days)) % len(cases))
 
 
-def best_places(log_prob: Float32, top: int) -> Int64:
-    """(M, top) the most likely locations, the best first; fewer where there are not so many."""
-    k = min(top, log_prob.shape[1])
-    some = np.argpartition(log_prob, -k, axis=1)[:, -k:]
-    order = np.argsort(-np.take_along_axis(log_prob, some, axis=1), axis=1, kind="stable")
-    best: Int64 = np.take_along_axis(some, order, axis=1)
-    return best
-
-
 def recover(model: Recoverer, cases: Cases, top: int) -> int:
     """Find the most likely places of every target and let them go again; the number of targets."""
-    if isinstance(model, Evidential):
-        return sum(len(answers.place) for answers in model.answers(cases, top=top))
-    return sum(len(best_places(scores.log_prob, top)) for scores in model.scores(cases))
+    return sum(len(answers.place) for answers in best_answers(model, cases, top=top))
 
 
 def measure_once(errand: Errand) -> dict[str, Any]:
