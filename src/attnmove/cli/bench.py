@@ -128,14 +128,7 @@ def bench_recover(
             top=top,
             progress=stage,
         )
-    if as_json:
-        print_json(rows)
-        return
-    title = escape(f"{dataset}, {split}, {top} places a slot")
-    table = Table(*_RECOVER_COLUMNS.values(), title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*(cell(row[name]) for name in _RECOVER_COLUMNS))
-    print_table(table)
+    _show(rows, _RECOVER_COLUMNS, title=f"{dataset}, {split}, {top} places a slot", as_json=as_json)
 
 
 _RECOVER_COLUMNS = {
@@ -169,14 +162,7 @@ def bench_serve(
     check_libraries()
     with stages() as stage:
         rows = measure(str(run), Load(parse_numbers("--clients", clients), seconds, days), progress=stage)
-    if as_json:
-        print_json(rows)
-        return
-    title = escape(f"{run}, {days} days of a person a request")
-    table = Table(*_SERVE_COLUMNS.values(), title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*(cell(row[name]) for name in _SERVE_COLUMNS))
-    print_table(table)
+    _show(rows, _SERVE_COLUMNS, title=f"{run}, {days} days of a person a request", as_json=as_json)
 
 
 _SERVE_COLUMNS = {
@@ -190,3 +176,14 @@ _SERVE_COLUMNS = {
     "requests_in_one_go": "requests in one go",
 }
 """Heads of the table by what a row calls them."""
+
+
+def _show(rows: list[dict[str, Any]], columns: dict[str, str], *, title: str, as_json: bool) -> None:
+    """The rows as a table; `columns` has its heads by what a row calls them."""
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(*columns.values(), title=escape(title), title_justify="left")
+    for row in rows:
+        table.add_row(*(cell(row[name]) for name in columns))
+    print_table(table)
