@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import pytest
 
 import attnmove as am
 from attnmove.errors import ConfigError, RunError
-from attnmove.filling import stream
+from attnmove.filling import stream, write
 from filling.worlds import a_month, fixes, table_of
 
 KILLED = """
@@ -201,6 +202,39 @@ def test_an_error_before_the_first_piece_leaves_nothing(run: Path, tmp_path: Pat
     with pytest.raises(Exception, match="none of its 1 points can be used"):
         am.recover(tmp_path / "points.csv", run, out=tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["points.csv"]
+
+
+def test_two_do_not_write_one_file(run: Path, source: Path, unfinished: Path) -> None:
+    """Neither a second that begins nor a second that resumes; the first goes on to its end."""
+    refused: list[str] = []
+
+    def meanwhile(done: int, of: int) -> None:
+        for resume in (False, True):
+            with pytest.raises(RunError) as error:
+                am.recover(source, run, out=unfinished, resume=resume)
+            refused.append(str(error.value))
+
+    am.recover(source, run, out=unfinished, resume=True, progress=meanwhile)
+    assert {words.partition(": ")[2] for words in refused} == {
+        "another recovery is writing this file; wait for it, or stop it"
+    }
+    assert pq.read_table(unfinished) == am.recover(source, run)
+    assert [path.name for path in unfinished.parent.iterdir()] == [unfinished.name]
+
+
+def test_a_full_disk_is_one_sentence_and_what_is_finished_stays(
+    run: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*parts: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    out = tmp_path / "out.ndjson"
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "write_lines", full)
+        with pytest.raises(RunError, match=r"out\.ndjson: cannot be written \(No space left on device\)"):
+            am.recover(source, run, out=out)
+    am.recover(source, run, out=out, resume=True)
+    assert len(out.read_text().splitlines()) == 6 * 12 * 24
 
 
 def test_an_interrupt_keeps_what_is_finished(run: Path, source: Path, tmp_path: Path) -> None:

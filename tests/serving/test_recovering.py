@@ -14,6 +14,9 @@ from typer.testing import CliRunner
 
 import attnmove
 from attnmove.cli import app as cli
+from attnmove.filling import stream
+from attnmove.serving.app import make_app
+from filling.worlds import train_small
 from serving.services import as_csv, as_points, asked_days, plain, rounded, rows_of
 
 
@@ -30,6 +33,30 @@ def test_http_python_and_the_command_line_give_equal_answers(
     assert over_http == [json.loads(line) for line in out.read_text().splitlines()]
     assert {row["status"] for row in over_http} == {"observed", "recovered"}
     assert any(row["origin"] and row["origin"]["kind"] for row in over_http)
+
+
+@pytest.mark.parametrize("model", ["attnmove", "copymove"])
+def test_a_network_answers_alike_in_any_company(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of matrices of other sizes may differ in the last bit, the places may not."""
+    folder = train_small(tmp_path, model=model, epochs=1)
+    points = asked_days(("ann", "new", "one", "two"))
+    expected = plain(attnmove.recover(points, folder))
+    with TestClient(make_app(folder)) as client:
+        together = rows_of(client.post("/v1/recover", json={"points": as_points(points)}).json())
+        alone = [
+            row
+            for name in ("ann", "new", "one", "two")
+            for row in rows_of(
+                client.post("/v1/recover", json={"points": [p for p in as_points(points) if p["user"] == name]}).json()
+            )
+        ]
+    monkeypatch.setattr(stream, "DAYS_A_CHUNK", 1)
+    monkeypatch.setattr(stream, "DAYS_A_PIECE", 1)
+    for answer in (together, alone, plain(attnmove.recover(points, folder))):
+        assert [row["location"] for row in answer] == [row["location"] for row in expected]
+        assert [row["probability"] for row in answer] == pytest.approx(
+            [row["probability"] for row in expected], abs=1e-6
+        )
 
 
 def test_a_csv_body_is_answered_as_a_json_body_is(client: TestClient) -> None:

@@ -16,7 +16,9 @@ from attnmove.errors import ConfigError, DataError, MissingExtra, RunError
 from attnmove.filling.fill import Filler
 from attnmove.serving import page, server
 from attnmove.serving.app import make_app
+from attnmove.serving.arrival import Room
 from attnmove.serving.limits import Limits
+from attnmove.serving.refusals import Busy
 from attnmove.serving.wire import Question
 from serving.services import as_points, asked_days
 
@@ -32,6 +34,25 @@ def error_of(response: Any) -> dict[str, str]:
     assert set(content) == {"error"}
     assert {"code", "message"} <= set(content["error"]) <= {"code", "message", "where"}
     return content["error"]
+
+
+def test_bodies_under_way_have_a_common_limit_and_give_their_room_back() -> None:
+    room = Room(10)
+    with room.place() as one, room.place() as other:
+        one(6)
+        other(4)
+        with pytest.raises(Busy, match="ask again"):
+            one(1)
+    assert room.held == 0
+
+
+def test_a_refused_body_leaves_no_bytes_behind(run: Path) -> None:
+    """A body of the largest size fits again and again, whatever became of the last."""
+    limits = Limits(max_body_mib=0.01, max_held_mib=0.01)
+    with TestClient(make_app(run, limits=limits), raise_server_exceptions=False) as client:
+        for _ in range(3):
+            assert client.post("/v1/recover", content=b" " * 10_000, headers=JSON).status_code == 400
+            assert client.post("/v1/recover", json={"points": [HERE]}).status_code == 200
 
 
 @pytest.mark.parametrize(

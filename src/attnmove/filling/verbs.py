@@ -185,8 +185,7 @@ def _to_file(errand: _Errand, out: Path, *, resume: bool) -> Report:
     parts.begin(errand.identity(), resume=resume)
     try:
         intake = errand.each(parts.add, parts.counts, after=parts.last_user)
-        write(parts.whole, parts.tables(), errand.filler)
-        parts.finish()
+        parts.finish(lambda whole, tables: write(whole, tables, errand.filler))
     except BaseException:
         parts.give_up()
         raise

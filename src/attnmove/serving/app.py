@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from attnmove.filling.fill import MOST_PLACES, Filler
 from attnmove.serving.answering import FORMS, JSON, Answerer, Ask
-from attnmove.serving.arrival import ask_of, wait_for
+from attnmove.serving.arrival import Room, ask_of, wait_for
 from attnmove.serving.batching import Batcher
 from attnmove.serving.describe import model_facts
 from attnmove.serving.examples import made_up, taken_from
@@ -121,6 +121,7 @@ def make_app(
 
 def _add_questions(app: FastAPI, batcher: Batcher, metrics: Metrics, limits: Limits) -> None:
     forms = {form: {"schema": {"type": "string"}} for form in FORMS}
+    room = Room(limits.max_held)
     bodies = dict(zip(READERS, ({"schema": schema_of_question()}, {"schema": _CSV_QUESTION}), strict=True))
 
     @app.post(
@@ -146,8 +147,10 @@ def _add_questions(app: FastAPI, batcher: Batcher, metrics: Metrics, limits: Lim
             "top": top,
             "origins": origins,
         }
-        ask: Ask = await ask_of(request, limits, {name: value for name, value in given.items() if value is not None})
-        answer = await wait_for(request, batcher.ask(ask), limits.timeout_s)
+        with room.place() as take:
+            options = {name: value for name, value in given.items() if value is not None}
+            ask: Ask = await ask_of(request, limits, options, take)
+            answer = await wait_for(request, batcher.ask(ask), limits.timeout_s)
         metrics.recovered += answer.recovered
         headers = {"Vary": "Accept", "Cache-Control": "no-store"}
         return Response(answer.body, 200, headers, ask.accept)

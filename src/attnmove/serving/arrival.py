@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -11,17 +12,41 @@ from starlette.requests import ClientDisconnect, Request
 from attnmove.serving.answering import FORMS, JSON, Answer, Ask
 from attnmove.serving.limits import Limits
 from attnmove.serving.reading import READERS
-from attnmove.serving.refusals import Gone, NotAcceptable, SlowBody, TooLarge, TooSlow, Unsupported
+from attnmove.serving.refusals import Busy, Gone, NotAcceptable, SlowBody, TooLarge, TooSlow, Unsupported
 
 _ANY = ("*/*", "application/*", "")
 
 
-async def ask_of(request: Request, limits: Limits, options: Mapping[str, Any]) -> Ask:
-    """The question of a request, not yet read; raises what the client is to be told."""
+class Room:
+    """How many bytes of bodies are held, of all requests together."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+
+    @contextmanager
+    def place(self) -> Iterator[Callable[[int], None]]:
+        """What takes bytes for one request, or raises Busy; they are free again when it is over."""
+        mine = 0
+
+        def take(size: int) -> None:
+            nonlocal mine
+            if self.held + size > self.most:
+                raise Busy("too many large requests are under way; ask again in a moment")
+            self.held += size
+            mine += size
+
+        try:
+            yield take
+        finally:
+            self.held -= mine
+
+
+async def ask_of(request: Request, limits: Limits, options: Mapping[str, Any], take: Callable[[int], None]) -> Ask:
+    """The question of a request, not yet read; raises what the client is to be told. `take` hears of every byte."""
     content, accept = _content(request), _accept(request)
     try:
         async with asyncio.timeout(limits.timeout_s):
-            body = await _body(request, limits)
+            body = await _body(request, limits, take)
     except TimeoutError:
         raise SlowBody(f"the body did not arrive within {limits.timeout_s:g} s; send it faster, or less") from None
     except ClientDisconnect:
@@ -66,7 +91,7 @@ def _accept(request: Request) -> str:
     raise NotAcceptable(f"Accept: expected {', '.join((JSON, *FORMS))}, found {', '.join(wanted)[:80]}")
 
 
-async def _body(request: Request, limits: Limits) -> bytes:
+async def _body(request: Request, limits: Limits, take: Callable[[int], None]) -> bytes:
     told = request.headers.get("content-length", "")
     if told.isascii() and told.isdigit() and int(told[:18]) > limits.max_body:
         raise _too_large(limits)
@@ -75,6 +100,7 @@ async def _body(request: Request, limits: Limits) -> bytes:
         size += len(part)
         if size > limits.max_body:
             raise _too_large(limits)
+        take(len(part))
         parts.append(part)
     return b"".join(parts)
 

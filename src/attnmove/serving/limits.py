@@ -22,6 +22,8 @@ class Limits:
     """Seconds for the body to arrive, and again for the answer to be ready."""
     max_waiting: int = 256
     """Requests that wait for the model; more are told to come back."""
+    max_held_mib: float = 256.0
+    """Bodies of all requests under way together, in MiB, or one body if that is more; others are told to come back."""
     max_places: int = 600_000
     """User-days times slots times `top`: what an answer may grow to."""
 
@@ -34,3 +36,8 @@ class Limits:
     def max_body(self) -> int:
         """Bytes of the body."""
         return int(self.max_body_mib * 2**20)
+
+    @property
+    def max_held(self) -> int:
+        """Bytes of all bodies together."""
+        return max(int(self.max_held_mib * 2**20), self.max_body)
