@@ -2,7 +2,8 @@
 
 Each fit is asked on the test days; `settings` of a row says what is different: `unseen=2` (two halves of the users,
 each asked with a model that learnt from the other), `users=0.25` or `days=0.25` (a share of the users, or of each
-user's training days, to learn from), `gaps=burst` or `gaps=night` (other slots hidden, as many of a day).
+user's training days, to learn from), `gaps=burst` or `gaps=night` (other slots hidden, as many of a day), `hide=0.8`
+(such a share of a day's known slots hidden; the model learns from, and is calibrated on, days with as many as ever).
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ MODELS = ("nearest", "vote", "boost")
 PARTS = 2
 SHARES = (0.125, 0.25, 0.5, 1.0)
 GAPS = ("burst", "night")
+HIDE = (0.2, 0.4, 0.6, 0.8)
 PLAN = (
     Task(MODELS, settings={"unseen": PARTS}),
     *(Task(("boost",), settings={what: share}) for what in ("users", "days") for share in SHARES),
     *(Task(MODELS, settings={"gaps": gaps}) for gaps in GAPS),
+    *(Task(MODELS, settings={"hide": share}) for share in HIDE),
 )
 SEEDS = 1
 
@@ -86,9 +89,19 @@ def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:
         yield Asking(train.rows(kept), valid, test)
     elif what == "days":
         yield Asking(train.rows(_last_days(train, float(str(value)))), valid, test)
+    elif what == "hide":
+        yield Asking(train, valid, with_hidden(test, float(str(value)), np.random.default_rng([13, job.seed])))
     else:
         rng = np.random.default_rng([7, job.seed])
         yield Asking(train, *(with_gaps(cases, str(value), rng) for cases in (valid, test)))
+
+
+def with_hidden(cases: Cases, share: float, rng: np.random.Generator) -> Cases:
+    """The same days with such a share of their known slots hidden; one is left visible, and one is asked."""
+    known = cases.loc != MISSING
+    n = known.sum(axis=1)
+    asked = np.clip(np.round(share * n).astype(np.int64), 1, np.maximum(1, n - 1))
+    return replace(cases, hidden=redraw(known, asked, rng, pattern="uniform"))
 
 
 def with_gaps(cases: Cases, pattern: str, rng: np.random.Generator) -> Cases:
