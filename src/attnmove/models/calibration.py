@@ -21,7 +21,7 @@ _TRUST = np.array([1.0, 1.0, 0.0])
 """Trust that leaves the first answer as sure as it is."""
 _TRUST_RANGE = ((0.1, 5.0), (0.1, 5.0), (-3.0, 3.0))
 _CERTAIN = 1 - 1e-9
-_SUPPORT, _SUPPORT_KM, _NEIGHBOURHOOD = 0.6, 10.0, 32
+_SUPPORT, _SUPPORT_KM, _NEIGHBOURHOOD = 0.6, 10.0, 16
 """What likely places around a place are worth to it, how far around, and how many of the likeliest are looked at."""
 _SURE_ENOUGH = 0.6
 """From this probability on no other candidate can have enough support to come first."""
