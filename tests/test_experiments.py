@@ -19,6 +19,7 @@ from attnmove.measure.slices import SLICES
 from attnmove.models.networks import ATTNMOVE
 from attnmove.models.registry import MODELS
 from attnmove.models.settings import configure
+from attnmove.nouns import MISSING
 from attnmove.prep.cases import PROTOCOLS
 from attnmove.prep.dataset import read_dataset
 from measure.datasets import write_small
@@ -162,6 +163,18 @@ def test_nobody_is_asked_who_was_learnt_from(city: Path, monkeypatch: pytest.Mon
     for part in parts:
         assert not set(part.test.user) & {*part.train.user, *part.valid.user}
     assert sorted(user for part in parts for user in set(part.test.user)) == sorted(set(dataset.test.user))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_a_share_of_what_is_known_of_each_test_day_is_hidden(share: float, city: Path) -> None:
+    beyond, dataset = script("beyond"), read_dataset(city)
+    job = script("records").jobs_of([script("records").Task(("vote",), settings={"hide": share})], _asked(city))[0]
+    (part,) = beyond.variants(dataset, job)
+    known = (dataset.test.loc != MISSING).sum(axis=1)
+    assert np.abs(part.test.hidden.sum(axis=1) - share * known).max() <= 0.5
+    assert not part.test.hidden[dataset.test.loc == MISSING].any()
+    assert np.array_equal(part.train.hidden, dataset.train.hidden)
+    assert np.array_equal(part.valid.hidden, dataset.valid.hidden)
 
 
 def _asked(city: Path) -> Any:

@@ -24,6 +24,9 @@ SPLITS = ("past", "train", "valid", "test")
 EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the Earth; all distances are on the sphere."""
 
+SATURDAY = 5
+"""The weekday; Monday is 0."""
+
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
@@ -215,6 +218,11 @@ class Targets:
         mask = np.zeros(days.loc.shape, dtype=np.bool_)
         mask[row[mine], self.slot[mine]] = True
         return mask
+
+
+def weekday(day: Any) -> Any:
+    """The weekday, 0 on Mondays, of days counted from 1 January 1970, a Thursday: a number, an array or a tensor."""
+    return (day + 3) % 7
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Run:
 def train_run(
     dataset: Dataset,
     name: str,
-    out: Path,
+    out: Path | str,
     *,
     settings: Settings | None = None,
     seed: int = 0,
@@ -81,7 +81,7 @@ def train_run(
     While a network trains, `out` holds a checkpoint of the last finished epoch; `resume` goes on from there. An
     interrupt (KeyboardInterrupt) leaves a usable run of the epochs so far, whose metrics say `interrupted`.
     """
-    model = make_model(name, settings=settings, seed=seed, device=device)
+    model, out = make_model(name, settings=settings, seed=seed, device=device), Path(out)
     _check_out(out, resume=resume)
     train = dataset.cases("train", protocol=protocol)
     valid = dataset.cases("valid", protocol=protocol)

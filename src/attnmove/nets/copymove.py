@@ -17,7 +17,7 @@ from attnmove.nets.batch import Batch
 from attnmove.nets.candidates import Candidates
 from attnmove.nets.config import CopyMoveConfig
 from attnmove.nets.layers import Dropout, Network, Places, PreNormBlock, slot_code
-from attnmove.nouns import MISSING
+from attnmove.nouns import MISSING, SATURDAY, weekday
 
 LEAST_WEIGHT = 1e-4
 """Attention below which it does not matter how little it is."""
@@ -25,8 +25,6 @@ N_AGES = 10
 """Ages of an earlier day, by powers of two: today, yesterday, 2–3 days ago, … a year and more."""
 N_KINDS = 3
 """Same weekday; both on a weekend or neither; other."""
-_SATURDAY, _EPOCH_WEEKDAY = 5, 3
-"""Monday is 0; 1 January 1970 was a Thursday."""
 _SAMPLE = 100_000
 """Candidates whose numbers give the quantiles, or up to twice as many."""
 _RANGE = 6.0
@@ -121,10 +119,10 @@ class CopyMove(Network):
         """(B, W) age and kind of each earlier day as a row of `ages`."""
         if batch.date is None or batch.past_date is None:
             return torch.zeros(batch.past.shape[:2], dtype=torch.int64, device=batch.past.device)
-        now, then = batch.date[:, None] + _EPOCH_WEEKDAY, batch.past_date + _EPOCH_WEEKDAY
-        bucket = (now - then + 0.5).clamp(min=0.5).log2().floor().long() + 1
-        same_kind = (now % 7 >= _SATURDAY) == (then % 7 >= _SATURDAY)
-        kind = torch.where(now % 7 == then % 7, 0, torch.where(same_kind, 1, 2))
+        bucket = (batch.date[:, None] - batch.past_date + 0.5).clamp(min=0.5).log2().floor().long() + 1
+        now_is, then_is = weekday(batch.date)[:, None], weekday(batch.past_date)
+        same_kind = (now_is >= SATURDAY) == (then_is >= SATURDAY)
+        kind = torch.where(now_is == then_is, 0, torch.where(same_kind, 1, 2))
         return bucket.clamp(max=N_AGES - 1) * N_KINDS + kind
 
     def _embed(self, loc: Tensor) -> Tensor:

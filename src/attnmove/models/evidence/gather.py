@@ -16,7 +16,7 @@ from attnmove.models.evidence.clues import Asked, Clues, Pairs, analogy_clues, d
 from attnmove.models.evidence.crowd import Crowd, Moves, found
 from attnmove.models.evidence.features import ABSENT, FEATURES, NAMES, column, columns_of
 from attnmove.models.evidence.play import Play
-from attnmove.nouns import MISSING, Cases, Float32, Int32, Int64
+from attnmove.nouns import MISSING, Cases, Float32, Int32, Int64, weekday
 
 _MOVES = 12
 """Most frequent moves of others from the place before, and to the place after, that become candidates."""
@@ -195,11 +195,11 @@ def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas, target: 
     stayed = tried & (last[:, :, 1:] == last[:, :, :-1])
     stay = (stayed.sum(axis=(1, 2)) + 1) / (tried.sum(axis=(1, 2)) + 2)
     n_places = np.bincount(play.row, play.seen_today.any(axis=1), len(cases))
-    weekday = (cases.date.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    day = cases.date.astype("datetime64[D]").astype(np.int64)
     far = ABSENT[[column("gap_prev"), column("gap_next")]]
     of_target: Clues = {
         "slot": asked.slot * (24 / cases.n_slots),
-        "weekday": weekday[asked.row],
+        "weekday": weekday(day)[asked.row],
         "gap_prev": np.where(asked.prev == MISSING, far[0], asked.gap_prev),
         "gap_next": np.where(asked.next == MISSING, far[1], asked.gap_next),
         "same_sides": (asked.prev == asked.next) & (asked.prev != MISSING),

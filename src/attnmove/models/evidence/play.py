@@ -11,15 +11,13 @@ from functools import cached_property
 import numpy as np
 
 from attnmove.models.habits import spread
-from attnmove.nouns import MISSING, Bool, Cases, Float32, Float64, Int32, Int64
+from attnmove.nouns import MISSING, SATURDAY, Bool, Cases, Float32, Float64, Int32, Int64, weekday
 
 LAST_DAYS = 64
 """Earlier days that are looked at, the most recent ones."""
 _MOST_PLACES = 128
 """Places in play of a row at most: those of the day, then the most visited, recent visits counting more."""
 _FADING_DAYS = 14.0
-_SATURDAY, _EPOCH_WEEKDAY = 5, 3
-"""Monday is 0; 1 January 1970 was a Thursday."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +51,13 @@ class LastDays:
             date = cases.past_date[at].astype("datetime64[D]")
         today = cases.date.astype("datetime64[D]").astype(np.int64)[:, None]
         then = date.astype(np.int64)
-        weekday, weekday_then = (today + _EPOCH_WEEKDAY) % 7, (then + _EPOCH_WEEKDAY) % 7
+        now_is, then_is = weekday(today), weekday(then)
         return cls(
             loc=loc,
             there=there,
             age=np.where(there, today - then, 9999),
-            same_weekday=there & (weekday == weekday_then),
-            same_kind=there & ((weekday >= _SATURDAY) == (weekday_then >= _SATURDAY)),
+            same_weekday=there & (now_is == then_is),
+            same_kind=there & ((now_is >= SATURDAY) == (then_is >= SATURDAY)),
             date=date,
         )
 
