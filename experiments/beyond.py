@@ -29,7 +29,8 @@ from records import Asked, Task, finish, jobs_of, parse, run, tell
 
 MODELS = ("nearest", "vote", "boost")
 PARTS = 2
-SHARES = (0.125, 0.25, 0.5, 1.0)
+SHARES = (0.125, 0.25, 0.5)
+"""All of them: own.py."""
 GAPS = ("burst", "night")
 HIDE = (0.2, 0.4, 0.6, 0.8)
 PLAN = (

@@ -34,7 +34,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
         for name in DATASETS
         for slicing in ("missing_rate", "hour", "gap")
     },
-    "beyond:geolife": partial(tables.beyond, dataset="geolife"),
+    **{f"beyond:{name}": partial(tables.beyond, dataset=name) for name in DATASETS},
     **{f"downstream:{name}": partial(tables.downstream, dataset=name) for name in DATASETS},
     **{f"figure5:geolife:{part}": partial(tables.figure5, dataset="geolife", part=part) for part in ("width", "grid")},
 }

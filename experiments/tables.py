@@ -192,11 +192,15 @@ def slices(results: Path, dataset: str, slicing: str) -> str:
 
 def beyond(results: Path, dataset: str) -> str:
     """A row a variant and model."""
-    rows = _test(results / "beyond.csv", dataset)
-    columns = {"what": [row["settings"].replace("=", " ") for row in rows], "model": [row["model"] for row in rows]}
+    rows = sorted(_test(results / "beyond.csv", dataset), key=lambda row: (row["settings"], row["model"]))
+    columns = {
+        "what": [row["settings"].replace("=", " ") for row in rows],
+        "n": [f"{row['n']:,}" for row in rows],
+        "model": [row["model"] for row in rows],
+    }
     for metric, head in (HEADS | {"nll": "NLL", "ece": "calibration error"}).items():
         columns[head] = [_measured(row, metric).text for row in rows]
-    return _page(rows, columns)
+    return _page(rows, columns, tested="n targets")
 
 
 def downstream(results: Path, dataset: str) -> str:
