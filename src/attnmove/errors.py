@@ -49,3 +49,14 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
             raise ConfigError(f"no {what} {name!r}; {hint}")
+
+
+def check_text(what: str, value: object) -> None:
+    """Raise ConfigError unless the value is text that can be written as UTF-8."""
+    try:
+        if isinstance(value, str):
+            value.encode()
+            return
+    except UnicodeEncodeError:
+        pass
+    raise ConfigError(f"{what}: expected text in UTF-8, found {value!a}")

@@ -61,6 +61,22 @@ def test_evaluate_json_with_a_file_writes_it_and_shows_the_table(dataset: Path, 
     assert json.loads((tmp_path / "out.json").read_text())[0]["model"] == "top"
 
 
+def test_evaluate_writes_over_nothing_it_reads_and_no_output_over_another(dataset: Path, tmp_path: Path) -> None:
+    train_run(read_dataset(dataset), "vote", tmp_path / "run")
+    before = {file: file.read_bytes() for folder in (dataset, tmp_path / "run") for file in folder.iterdir()}
+    for outputs, said in (
+        (["--answers", dataset / "days.parquet"], "is among the files that are read"),
+        (["--json", dataset / "dataset.json"], "is among the files that are read"),
+        (["--curves", tmp_path / "run" / "thresholds.csv"], "is among the files that are read"),
+        (["--curves", tmp_path / "a.csv", "--answers", tmp_path / "a.csv"], "named for two things"),
+        (["--answers", tmp_path / "a\udcff.csv"], "expected text in UTF-8"),
+        (["--curves", tmp_path / f"{'a' * 248}.csv"], "the name is too long"),
+    ):
+        told = CliRunner().invoke(cli.app, ["evaluate", str(dataset), str(tmp_path / "run"), *map(str, outputs)])
+        assert said in str(told.exception)
+    assert before == {file: file.read_bytes() for folder in (dataset, tmp_path / "run") for file in folder.iterdir()}
+
+
 def test_evaluate_leaves_out_what_is_not_sure_enough(dataset: Path) -> None:
     shown = run("evaluate", dataset, "vote", "--min-confidence", "0.6").stdout
     assert all(head in shown for head in ("from", "coverage", "precision", "0.6000", "least confidence answered"))

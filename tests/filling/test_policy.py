@@ -37,9 +37,17 @@ def test_a_length_is_said_in_its_largest_whole_unit(minutes: int, text: str) -> 
 
 @pytest.mark.parametrize(
     "policy",
-    [{"max_gap_minutes": 0}, {"min_confidence": 1.5}, {"precision": -0.1}, {"min_confidence": 1, "precision": 1}],
+    [
+        {"max_gap_minutes": 0},
+        {"max_gap_minutes": 1.5},
+        {"min_confidence": 1.5},
+        {"min_confidence": "0.5"},
+        {"min_confidence": float("nan")},
+        {"precision": -0.1},
+        {"min_confidence": 1, "precision": 1},
+    ],
 )
-def test_a_senseless_policy_is_refused(policy: dict[str, float]) -> None:
+def test_a_senseless_policy_is_refused(policy: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         Policy(**policy)  # type: ignore[arg-type]
 

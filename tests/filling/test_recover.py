@@ -266,6 +266,26 @@ def test_what_is_read_is_not_written_over(run: Path, source: Path, tmp_path: Pat
     assert before == {file: file.read_bytes() for file in before}
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"user": 5}, "user: expected text in UTF-8, found 5"),
+        ({"user": "\udcff"}, "user: expected text"),
+        ({"columns": {"user": 5}}, "columns: user: expected text"),
+        ({"top": "5"}, "top: expected 1 to"),
+        ({"top": 2.5}, "top: expected 1 to"),
+        ({"max_gap": 1.5}, "max_gap: expected whole minutes"),
+        ({"format": "csv"}, "a table in memory has none"),
+        ({"out": "a\udcff.csv"}, "the name of an output: expected text"),
+    ],
+)
+def test_an_argument_of_another_kind_is_one_sentence(
+    run: Path, fresh: pa.Table, option: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        am.recover(fresh, run, **option)
+
+
 def test_a_run_without_a_table_of_confidences_recovers_into_a_file(run: Path, source: Path, tmp_path: Path) -> None:
     bare, out = shutil.copytree(run, tmp_path / "bare"), tmp_path / "filled.parquet"
     (bare / "thresholds.csv").unlink()

@@ -75,6 +75,13 @@ def test_text_that_is_no_time_is_refused(tmp_path: Path, read: Reader) -> None:
     assert times(read, tmp_path, texts) == dict.fromkeys(texts, (None, "unparsable_time"))
 
 
+@pytest.mark.parametrize("good", ["2008-10-23T02:53:04Z", "1224730384"])
+def test_words_that_say_no_number_do_not_make_a_column_of_numbers(tmp_path: Path, read: Reader, good: str) -> None:
+    found = times(read, tmp_path, ["nan", "NaN", "inf", "1_000", good])
+    assert found.pop(good) == (WHEN, None)
+    assert {reason for _, reason in found.values()} == {"unparsable_time"}
+
+
 def test_a_time_without_a_zone_is_refused_until_one_is_told(tmp_path: Path, read: Reader) -> None:
     texts = ["2008-10-23 10:53:04", "2008-10-23T10:53:04.5", "2008/10/23 10:53", "2008-10-23T02:53:04Z"]
     refused = times(read, tmp_path, texts)

@@ -228,6 +228,41 @@ def test_another_file_in_the_place_of_the_results_is_not_touched(tmp_path: Path,
     assert path.read_text() == text
 
 
+def test_a_cut_or_surplus_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    add_results(path, [a_row(), a_row(seed=1)])
+    whole = path.read_text()
+    for text, sentence in (
+        (whole[:-30], "line 3: a row is broken .too few fields"),
+        (whole.rstrip("\n") + ",more\n", "line 3: a row is broken .too many fields"),
+        (whole.replace(",9,", ",-9,", 1), "line 2: a row is broken .expected a count"),
+        (whole.replace(",9,", f",1{'0' * 400},", 1), "line 2: a row is broken .expected a count"),
+    ):
+        path.write_text(text)
+        with pytest.raises(RunError, match=rf"results\.csv, {sentence}"):
+            read_results(path)
+        with pytest.raises(RunError, match=sentence):
+            add_results(path, [a_row()])
+        assert path.read_text() == text
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(RunError, match="UTF-8"):
+        read_results(path)
+
+
+@pytest.mark.parametrize("mark", ["dataset.json", "model.safetensors", "checkpoint.safetensors"])
+def test_results_do_not_go_into_the_folder_of_a_dataset_or_a_run(
+    dataset: Path, tmp_path: Path, fits: list[tuple[str, int]], mark: str
+) -> None:
+    out = dataset if mark == "dataset.json" else tmp_path / "run"
+    out.mkdir(exist_ok=True)
+    if mark != "dataset.json":
+        (out / mark).touch()
+    with pytest.raises(RunError, match=r"the folder of an? .*; name another one for the results"):
+        compare(dataset, ["top"], out=out)
+    assert not (out / "results.csv").exists()
+    assert not fits
+
+
 def test_a_summary_is_the_mean_and_the_deviation_over_seeds() -> None:
     rows = [a_row(seed=seed, recall=recall, distance_m=None) for seed, recall in enumerate((0.2, 0.4, 0.6))]
     (found,) = summarise(rows)

@@ -17,6 +17,7 @@ import pytest
 from safetensors import numpy as safetensors
 
 from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
+from attnmove.models.registry import make_model
 from attnmove.models.runs import load_model, load_run, train_run
 from attnmove.prep.dataset import Dataset, read_dataset
 from measure.datasets import write_small
@@ -190,7 +191,7 @@ def test_a_run_is_not_used_on_other_locations(tmp_path: Path, dataset: Dataset) 
     run.check(dataset)
     shutil.rmtree(tmp_path / "run")
     other = read_dataset(write_small(tmp_path / "other", centres=False))
-    with pytest.raises(DataError, match="other locations than this dataset has"):
+    with pytest.raises(DataError, match="its locations are not those of the dataset"):
         run.check(other)
 
 
@@ -286,6 +287,12 @@ def test_deeply_nested_facts_and_pipes_are_refused(tmp_path: Path, dataset: Data
     os.mkfifo(config)
     with pytest.raises(RunError, match="not a run"):
         load_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("model", ["boost", "vote", "attnmove"])
+def test_a_device_that_cannot_be_is_refused_by_every_model(model: str) -> None:
+    with pytest.raises(ConfigError, match="device: expected one of auto, cpu, cuda, mps, found 'nonsense'"):
+        make_model(model, device="nonsense")
 
 
 def test_a_seed_that_cannot_be_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from attnmove.measure.named import evaluate_named
 from attnmove.measure.record import read_results
 from attnmove.models.runs import train_run
 from attnmove.nouns import Days
+from attnmove.prep.config import Preparation
 from attnmove.prep.dataset import Dataset, content_hash, read_dataset, write_dataset
+from attnmove.prep.hide import draw_targets
 from attnmove.reporting.report import report
 from measure.datasets import write_small
 from reporting.pages import check_page, read_page, rows_of, section
@@ -215,6 +218,43 @@ def test_another_dataset_than_that_of_the_run_is_said(made: Path, tmp_path: Path
     assert len(section(page, "models").all("table")) == 2
 
 
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("locations", "its locations are not those of the dataset (5 there, 5 here)"),
+        ("slots", "its slots are not those of the dataset (30 minutes there, 60 here)"),
+    ],
+)
+def test_a_run_that_cannot_answer_here_is_noted_and_the_rest_is_there(
+    made: Path, tmp_path: Path, what: str, reason: str
+) -> None:
+    other = write_small(tmp_path / "other", centres=what != "locations")
+    if what == "slots":
+        other = halved(other, tmp_path / "halved")
+    written = report([made / "results", made / "net", made / "rule"], tmp_path / "report.html", dataset=other)
+    page = read_page(tmp_path / "report.html")
+    check_page(page)
+    keys = [found.attributes["id"] for found in page.all("section")]
+    assert keys == ["models", "slices", "confidence", "days", "data", "training", "left-out"]
+    for name in ("net", "rule"):
+        note = f"{made / name} learnt from another dataset and was not asked here: {reason}."
+        assert note in written.notes
+        assert note in page.text
+    assert f"example days and Figure 3 of attnmove: {reason}" in section(page, "left-out").text
+    names = [row[0].split()[0] for row in rows_of(section(page, "models").all("table")[0])]
+    assert sorted(names) == ["nearest", "vote"]
+
+
+def halved(folder: Path, out: Path) -> Path:
+    """The dataset with slots of an hour in place of half an hour."""
+    data = read_dataset(folder)
+    days = Days(data.days.user, data.days.date, data.days.loc[:, ::2], data.days.split)
+    targets = draw_targets(days, Preparation(slot_minutes=60))
+    facts = dict(data.facts) | {"slots_per_day": 24, "hash": content_hash(days, data.locations, targets)}
+    write_dataset(out, Dataset(days, data.locations, targets, facts))
+    return out
+
+
 def test_example_days_are_the_same_for_a_seed_and_others_for_another(tmp_path: Path) -> None:
     folder = write_small(tmp_path / "more", splits=("past", "train", "train", "train", "valid", *["test"] * 5))
     texts = []
@@ -245,12 +285,75 @@ def test_an_old_report_is_replaced_and_an_error_leaves_it(made: Path, tmp_path: 
         ("[", "not JSON, or cut off"),
         ('[{"model": "a", "slice": "all", "n": "many"}]', "a row is broken"),
         ('[{"model": "a", "slice": "all", "n": 1, "recall": []}]', "a row is broken"),
+        (f'[{{"model": "a", "slice": "gap=1", "n": 1{"0" * 400}}}]', "a row is broken .expected a count"),
+        ('[{"model": "a", "slice": "all", "n": -5}]', "a row is broken .expected a count"),
+        ('[{"model": "a", "slice": "all", "n": 1, "recall": 1e308}]', "recall: expected a share"),
+        ('[{"model": "a", "slice": "all", "n": 1, "recall_low": -1e308}]', "recall: expected a share"),
     ],
 )
 def test_a_broken_file_is_refused_in_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
     (tmp_path / "rows.json").write_text(content)
     with pytest.raises(RunError, match=sentence):
         report(tmp_path / "rows.json", tmp_path / "report.html")
+
+
+def test_rows_of_slices_alone_give_the_slices_and_no_table(tmp_path: Path) -> None:
+    row = {"model": "boost", "n": 3, "recall": 0.5, "run": "here"}
+    rows = [row | {"slice": "gap=1"}, row | {"slice": "gap=2"}, row | {"slice": "gap=1", "model": "vote", "run": None}]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    written = report(tmp_path / "rows.json", tmp_path / "report.html")
+    page = read_page(tmp_path / "report.html")
+    check_page(page)
+    assert written.sections == ["When it is hard"]
+    assert "results are of slices only" in written.left_out[0]
+    assert rows_of(section(page, "slices").one("table")) == [["1", "3", "0.5000", "0.5000"], ["2", "3", "0.5000", "–"]]
+    assert "2 models on dataset" in page.text
+
+
+def test_a_cut_results_file_is_refused(made: Path, tmp_path: Path) -> None:
+    text = (made / "results" / "results.csv").read_text()
+    (tmp_path / "results.csv").write_text(text[:-30])
+    with pytest.raises(RunError, match=rf"results\.csv, line {text.count(chr(10))}: a row is broken .too few fields"):
+        report(tmp_path / "results.csv", tmp_path / "report.html")
+
+
+def test_a_folder_in_the_place_of_the_log_is_refused(made: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(made / "net", tmp_path / "net")
+    (run / "log.csv").unlink()
+    (run / "log.csv").mkdir()
+    with pytest.raises(RunError, match=r"log\.csv: cannot be read .*train the run again"):
+        report(run, tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("vote,,test,reliability,nan,0.5,0.5,3", "line 3: a row is broken .confidence: expected a share"),
+        ("vote,,test,risk_coverage,inf,0.5,0.5,3", "line 3: a row is broken .confidence: expected a share"),
+        ("vote,,test,risk_coverage,0.5,1e300,0.5,3", "line 3: a row is broken .coverage: expected a share"),
+        ("vote,,test,risk_coverage,0.5,0.5,-5,3", "line 3: a row is broken .precision: expected a share"),
+        ("vote,,test,risk_coverage,0.5,0.5,0.5,-3", "line 3: a row is broken .expected a count"),
+        ("vote,,test,zzz,0.5,0.5,0.5,3", "line 3: a row is broken .no curve 'zzz'"),
+        ("vote,,test,reliability,0.5,0.5", "line 3: a row is broken .too few fields"),
+        ("vote,,test,reliability,0.5,0.5,0.5,3,4", "line 3: a row is broken .too many fields"),
+    ],
+)
+def test_a_broken_point_of_a_curve_is_refused(tmp_path: Path, line: str, sentence: str) -> None:
+    head = "model,run,split,curve,confidence,coverage,precision,n\nvote,,test,reliability,0.5,0.5,0.5,3\n"
+    (tmp_path / "curves.csv").write_text(f"{head}{line}\n")
+    with pytest.raises(RunError, match=sentence):
+        report(tmp_path / "curves.csv", tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("curve", ["reliability", "risk_coverage"])
+def test_a_file_of_one_kind_of_curve_has_one_figure(tmp_path: Path, curve: str) -> None:
+    head = "model,run,split,curve,confidence,coverage,precision,n\n"
+    (tmp_path / "curves.csv").write_text(f"{head}vote,,test,{curve},0.5,0.4,0.5,30\n")
+    report(tmp_path / "curves.csv", tmp_path / "report.html")
+    page = read_page(tmp_path / "report.html")
+    check_page(page)
+    assert len(section(page, "confidence").all("figure")) == 1
+    assert "nan" not in section(page, "confidence").text
 
 
 def test_wrong_inputs_are_refused_in_a_sentence(made: Path, tmp_path: Path) -> None:

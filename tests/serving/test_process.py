@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import date, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -110,6 +113,46 @@ def test_sigterm_lets_it_end_with_status_zero_and_the_log_holds_nothing_that_was
     assert log == "note: everybody who reaches 0.0.0.0 may ask; set ATTNMOVE_TOKEN to ask for a token\n"
 
 
+def never_read(address: str, request: bytes) -> socket.socket:
+    """A client that asks, and then takes nothing."""
+    lazy = socket.socket()
+    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    lazy.connect((urlsplit(address).hostname, urlsplit(address).port))
+    lazy.sendall(request)
+    return lazy
+
+
+def is_cut(lazy: socket.socket, within_s: float) -> bool:
+    """Whether the service drops the connection in that time; nothing is read to find out."""
+    seen = select.poll()
+    seen.register(lazy, 0)
+    return bool(seen.poll(within_s * 1000))
+
+
+def test_a_client_that_does_not_read_is_cut_off_and_the_service_goes_on(run: Path) -> None:
+    first = date(2022, 1, 1)
+    days = [str(first + timedelta(days=i)) for i in range(390)]
+    points = [{"time": f"{day}T08:15:00+08:00", "lon": 116.3, "lat": 39.9} for day in days]
+    asked = body(points, top=50)
+    with service(run, "--timeout-s", "4") as (address, process), ExitStack() as open_ones:
+        whole = httpx.post(f"{address}/v1/recover", content=asked, headers=JSON, timeout=30)
+        assert len(whole.json()["days"]) == 390
+        assert len(whole.content) > 5_000_000  # more than the system holds for a client
+        request = HEAD + f"Content-Length: {len(asked)}\r\n\r\n".encode() + asked
+        file = b"GET /maplibre/maplibre-gl.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        lazy = [open_ones.enter_context(never_read(address, each)) for each in (request, request, file * 20)]
+        assert not is_cut(lazy[0], 1)
+        assert answers(address)
+        assert all(is_cut(one, 15) for one in lazy)
+        counts = httpx.get(f"{address}/metrics").text
+        assert 'attnmove_requests_total{route="/v1/recover",status="499"} 2\n' in counts
+        assert 'attnmove_requests_total{route="other",status="499"} 1\n' in counts
+        assert answers(address)
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=30)
+    assert log == ""
+
+
 def test_the_token_comes_from_the_environment(run: Path) -> None:
     with service(run, env={"ATTNMOVE_TOKEN": " sesame\n"}) as (address, _):
         assert httpx.get(f"{address}/v1/model").status_code == 401
@@ -138,6 +181,12 @@ def test_a_port_that_is_taken_is_said_in_one_sentence() -> None:
             open_socket("127.0.0.1", port)
     with pytest.raises(RunError, match="cannot listen"):
         open_socket("127.0.0.1", 99_999)
+
+
+@pytest.mark.parametrize("host", ["\udcff", "a\0b"])
+def test_a_host_that_can_be_none_is_said_in_one_sentence(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--host: expected a name or an address"):
+        open_socket(host, 0)
 
 
 def test_bench_serve_has_a_row_for_batching_and_number_of_clients(run: Path) -> None:

@@ -160,3 +160,31 @@ def test_odd_names_come_back_as_they_were(client: TestClient) -> None:
     point = {"time": "2024-03-04T08:15:00Z", "lon": 116.3, "lat": 39.9}
     answer = client.post("/v1/recover", json={"points": [{**point, "user": name} for name in names]})
     assert {day["user"] for day in answer.json()["days"]} == set(names)
+
+
+def test_a_delimiter_at_the_end_of_rows_is_not_a_value(run: Path, client: TestClient, tmp_path: Path) -> None:
+    points = asked_days(days=1)
+    head, *rows = as_csv(points).splitlines()
+    text = "\n".join([head, *(f"{row},," for row in rows)]) + "\n"
+    (tmp_path / "points.csv").write_text(text)
+    read = attnmove.recover(tmp_path / "points.csv", run)
+    answer = client.post("/v1/recover", content=text, headers={"Content-Type": "text/csv"})
+    assert rounded(rows_of(answer.json())) == rounded(plain(read))
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("text/csv;q=0, application/json", "application/json"),
+        ("text/csv;q=0.1, application/json", "application/json"),
+        ("application/json;q=0.5, text/csv;q=0.9", "text/csv"),
+        ("text/csv, application/json", "text/csv"),
+        ("text/html, */*;q=0.8", "application/json"),
+        ("application/json;q=0, */*", "application/geo+json"),
+        ("text/*", "text/csv"),
+        ("", "application/json"),
+    ],
+)
+def test_the_form_is_the_one_the_client_likes_best(client: TestClient, accept: str, form: str) -> None:
+    answer = client.post("/v1/recover", json={"points": []}, headers={"Accept": accept})
+    assert answer.headers["content-type"].partition(";")[0] == form

@@ -16,9 +16,9 @@ from attnmove.errors import ConfigError, DataError, MissingExtra, RunError
 from attnmove.filling.fill import Filler
 from attnmove.serving import page, server
 from attnmove.serving.app import make_app
-from attnmove.serving.arrival import Room
 from attnmove.serving.limits import Limits
 from attnmove.serving.refusals import Busy
+from attnmove.serving.room import Room
 from attnmove.serving.wire import Question
 from serving.services import as_points, asked_days
 
@@ -65,6 +65,7 @@ def test_a_refused_body_leaves_no_bytes_behind(run: Path) -> None:
         (415, "unsupported", "POST", "/v1/recover", {"content": b"x", "headers": {"Content-Type": "image/png"}}),
         (415, "unsupported", "POST", "/v1/recover", {"content": b"x", "headers": {**JSON, "Content-Encoding": "gzip"}}),
         (406, "not_acceptable", "POST", "/v1/recover", {"json": {}, "headers": {"Accept": "image/png"}}),
+        (406, "not_acceptable", "POST", "/v1/recover", {"json": {}, "headers": {"Accept": "text/csv;q=0"}}),
         (400, "malformed", "POST", "/v1/recover", {"content": b"", "headers": JSON}),
         (400, "malformed", "POST", "/v1/recover", {"content": b'{"points": [', "headers": JSON}),
         (400, "malformed", "POST", "/v1/recover", {"content": b"[" * 100_000, "headers": JSON}),
@@ -76,11 +77,16 @@ def test_a_refused_body_leaves_no_bytes_behind(run: Path) -> None:
         (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [{**HERE, "lon": None}]}}),
         (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [{**HERE, "time": True}]}}),
         (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [{**HERE, "user": "a" * 201}]}}),
+        (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [{**HERE, "user": 2**63}]}}),
+        (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [{**HERE, "user": 10**4000}]}}),
         (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [HERE], "top": 0}}),
         (422, "wrong_shape", "POST", "/v1/recover", {"json": {"points": [HERE], "min_confidence": 1.5}}),
         (422, "bad_option", "POST", "/v1/recover", {"json": {"points": [HERE], "max_gap": "soon"}}),
         (422, "bad_option", "POST", "/v1/recover", {"json": {"points": [], "min_confidence": 0.5, "precision": 0.5}}),
         (422, "bad_option", "POST", "/v1/recover?top=many", {"json": {"points": [HERE]}}),
+        (422, "bad_option", "POST", "/v1/recover?maxgap=4h", {"json": {"points": [HERE]}}),
+        (422, "bad_option", "POST", "/v1/recover?top=5&top=1", {"json": {"points": [HERE]}}),
+        (422, "bad_option", "GET", "/v1/locations.geojson?box=1,2,3,4", {}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b"", "headers": CSV}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b"a,b\n1,2\n", "headers": CSV}),
         (422, "bad_points", "POST", "/v1/recover", {"content": b"time,lat,lon\n1,2\n", "headers": CSV}),
@@ -120,6 +126,38 @@ def test_the_error_says_where_and_what_to_do(client: TestClient) -> None:
     assert error_of(broken)["message"] == (
         "the CSV, row 2: 3 columns, but the header has 4; correct or remove that row"
     )
+
+
+def test_an_option_of_the_address_that_there_is_not_or_twice_is_named(client: TestClient) -> None:
+    unknown = client.post("/v1/recover?maxgap=4h", json={"points": [HERE]})
+    assert error_of(unknown) == {
+        "code": "bad_option",
+        "message": "maxgap: there is no such option",
+        "where": "maxgap",
+    }
+    twice = client.post("/v1/recover?top=5&top=1", json={"points": [HERE]})
+    assert error_of(twice)["message"] == "top: given 2 times; give it once"
+    assert error_of(twice)["where"] == "top"
+
+
+def test_a_user_that_is_a_number_has_64_bits(client: TestClient) -> None:
+    largest = client.post("/v1/recover", json={"points": [{**HERE, "user": 2**63 - 1}]})
+    assert largest.json()["days"][0]["user"] == "9223372036854775807"
+    larger = client.post("/v1/recover", json={"points": [{**HERE, "user": 2**63}]})
+    assert error_of(larger)["message"] == "points.0.user: input should be less than 9223372036854775808"
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("user,time,lat,lat,lon", "the CSV: the column 'lat' occurs twice; rename one of them"),
+        ("user,user,time,lat,lon", "the CSV: the column 'user' occurs twice; rename one of them"),
+        ("user,time,lat", "the CSV: no column for lon among 'user', 'time', 'lat'; name them time, lat, lon, and user"),
+    ],
+)
+def test_a_header_that_is_wrong_is_told_what_to_do(client: TestClient, header: str, message: str) -> None:
+    wrong = client.post("/v1/recover", content=f"{header}\n", headers=CSV)
+    assert error_of(wrong)["message"] == message
 
 
 def test_of_many_faults_only_the_first_is_looked_at(client: TestClient) -> None:
@@ -190,6 +228,18 @@ def test_a_damaged_run_does_not_tell_where_it_lies(run: Path, tmp_path: Path) ->
         assert response.status_code == 500
         assert error_of(response)["code"] == "internal"
         assert str(tmp_path) not in response.text
+
+
+def test_what_becomes_of_the_folder_later_does_not_change_the_answers(run: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    asked = {"points": as_points(asked_days(days=1)), "precision": 0.5}
+    with TestClient(make_app(folder)) as client:
+        before = client.post("/v1/recover", json=asked)
+        assert before.status_code == 200
+        (folder / "thresholds.csv").write_text("precision,confidence\n1.0,1.0\n")
+        assert client.post("/v1/recover", json=asked).json() == before.json()
+        shutil.rmtree(folder)
+        assert client.post("/v1/recover", json=asked).json() == before.json()
 
 
 def test_a_token_is_asked_for_where_data_are(run: Path) -> None:

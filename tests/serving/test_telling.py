@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
+from attnmove.errors import DataError
 from attnmove.filling.fill import Filler
 from attnmove.serving.app import make_app
 from attnmove.serving.examples import made_up, taken_from
@@ -42,6 +43,9 @@ def test_locations_are_outlines_packed_and_remembered(run: Path, client: TestCli
     plain = client.get("/v1/locations.geojson", headers={"Accept-Encoding": "identity"})
     assert plain.json() == response.json()
     assert len(gzip.compress(plain.content)) < len(plain.content)
+    for unwanted in ("gzip;q=0", "*;q=0", "gzip;q=0.0, *"):
+        answer = client.get("/v1/locations.geojson", headers={"Accept-Encoding": unwanted})
+        assert "content-encoding" not in answer.headers
     again = client.get("/v1/locations.geojson", headers={"If-None-Match": response.headers["etag"]})
     assert again.status_code == 304
     lon, lat = locations.centres[0].tolist()
@@ -73,6 +77,18 @@ def test_examples_come_from_a_dataset_or_points_when_they_are_named(run: Path, t
     assert {point["user"] for point in examples[0]["points"]} == {"ann"}
     centres = {(round(lon, 6), round(lat, 6)) for lon, lat in setting.locations.centres.tolist()}
     assert {(point["lon"], point["lat"]) for point in examples[0]["points"]} <= centres
+
+
+def test_people_whose_names_are_too_long_to_be_asked_for_are_no_examples(run: Path, tmp_path: Path) -> None:
+    source, longest = tmp_path / "points.parquet", "b" * 200
+    pq.write_table(asked_days(("a" * 201, longest), days=1), source)
+    with TestClient(make_app(run, examples=str(source))) as client:
+        (example,) = client.get("/v1/examples").json()["examples"]
+        assert example["name"] == longest
+        assert client.post("/v1/recover", json={"points": example["points"]}).status_code == 200
+    pq.write_table(asked_days(("a" * 201,), days=1), source)
+    with pytest.raises(DataError, match=r"^--examples: .*nobody .*name another, or none$"):
+        make_app(run, examples=str(source))
 
 
 def test_the_counts_are_prometheus_text(run: Path) -> None:

@@ -157,7 +157,7 @@ def evaluate(
     The rules nearest and vote cost seconds: name them beside a network to see what it is worth.
     """
     from attnmove.measure.curves import write_curves
-    from attnmove.measure.files import make_room, write_whole
+    from attnmove.measure.files import check_apart, make_room, write_whole
     from attnmove.measure.named import evaluate_named
     from attnmove.measure.origins import check_ending, write_answers
 
@@ -168,6 +168,7 @@ def evaluate(
     outputs = [*files, *(file for file in (curves, answers) if file is not None)]
     if answers is not None:
         check_ending(answers)
+    check_apart(outputs, folders=[dataset, *(run for run in map(Path, wanted) if run.is_dir())])
     for file in outputs:
         make_room(file)
     with steps(len(wanted)) as step:

@@ -27,7 +27,10 @@ _INTERRUPTED = 130
 def main() -> None:
     """Run the command line; our own errors are one sentence on standard error and exit status 1."""
     # What ends a job politely must clean up as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # there is no SIGHUP on Windows, and nohup has it ignored
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     try:
         app()
     except AttnMoveError as error:

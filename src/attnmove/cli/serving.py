@@ -35,7 +35,9 @@ def serve(
     max_points: Annotated[int, typer.Option(help="Most points of a request.")] = 50_000,
     max_users: Annotated[int, typer.Option(help="Most users of a request.")] = 100,
     max_days: Annotated[int, typer.Option(help="Most user-days of a request.")] = 400,
-    timeout_s: Annotated[float, typer.Option(help="Seconds for a body to arrive, and for its answer.")] = 30.0,
+    timeout_s: Annotated[
+        float, typer.Option(help="Seconds for a body to arrive, for its answer to be ready, and to be taken.")
+    ] = 30.0,
     batching: Annotated[
         bool, typer.Option("--batching/--no-batching", help="Answer requests that wait together in one go.")
     ] = True,

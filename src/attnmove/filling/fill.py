@@ -55,8 +55,8 @@ class Filler:
     """A run ready to fill days, by one policy."""
 
     def __init__(self, run: Run, *, policy: Policy | None = None, top: int = 5) -> None:
-        if not 1 <= top <= MOST_PLACES:
-            raise ConfigError(f"top: expected 1 to {MOST_PLACES} places, found {top}")
+        if not (isinstance(top, int) and 1 <= top <= MOST_PLACES):
+            raise ConfigError(f"top: expected 1 to {MOST_PLACES} places, found {top!r}")
         self.run, self.policy, self.top = run, policy or Policy(), top
         self.setting: Setting = setting_of_run(run)
         known = read_thresholds(run.folder) if self.policy.precision is not None and run.folder else None

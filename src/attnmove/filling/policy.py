@@ -29,8 +29,9 @@ class Policy:
     """The same, with the least confidence whose answers were right this often on the validation days; 0 to 1."""
 
     def __post_init__(self) -> None:
-        if self.max_gap_minutes is not None and self.max_gap_minutes < 1:
-            raise ConfigError(f"max_gap: expected a minute or more, found {self.max_gap_minutes} minutes")
+        longest = self.max_gap_minutes
+        if longest is not None and not (isinstance(longest, int) and longest >= 1):
+            raise ConfigError(f"max_gap: expected whole minutes, 1 or more, or a length such as 4h; found {longest!r}")
         if self.min_confidence is not None and self.precision is not None:
             raise ConfigError("expected a least confidence or a precision it is chosen for, found both; leave one out")
         for name in ("min_confidence", "precision"):

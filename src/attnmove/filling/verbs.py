@@ -26,7 +26,7 @@ from attnmove.filling.write import check_drawable, write_lines, writer_for
 from attnmove.io import Source
 from attnmove.io.sources import find_files
 from attnmove.io.tables import same_kind
-from attnmove.measure.files import make_room
+from attnmove.measure.files import check_apart, make_room
 from attnmove.models.runs import LOCATIONS, THRESHOLDS, Run, load_run
 from attnmove.prep.dataset import read_facts
 from attnmove.version import __version__
@@ -201,9 +201,7 @@ def _check_apart(errand: _Errand, out: Path) -> None:
             folders.append(Path(source))
         else:
             files = find_files(source, errand.reading.format)[1]
-    here = out.resolve()
-    if here in (file.resolve() for file in files) or here.parent in (folder.resolve() for folder in folders):
-        raise ConfigError(f"{out}: is among the files that are read; name another place")
+    check_apart([out], files=files, folders=folders)
 
 
 def _loaded(run: str | Path | Run, device: str) -> Run:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnmove.engine import Engine
-from attnmove.errors import ConfigError, DataError
+from attnmove.errors import ConfigError, DataError, check_text
 from attnmove.io.clock import Zone
 from attnmove.nouns import Points
 
@@ -38,6 +38,8 @@ def read_points(
     from attnmove.io.sources import find_files
     from attnmove.io.tabular import explain_rows, scan_tabular, spool
 
+    if one_user is not None:
+        check_text("user", one_user)
     if isinstance(source, str | Path):
         name = str(source)
         format, files = find_files(source, format)
@@ -51,6 +53,8 @@ def read_points(
         else:
             tabular = format
     else:
+        if format != "auto":
+            raise ConfigError(f"format: a table in memory has none; leave out {format!r}")
         name, format, tabular = _what(source), "table", "parquet"
         files = [spool(engine, _table_batches(source), format, source=name)]
     called = None if format == tabular else name

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from attnmove.errors import ConfigError, DataError
+from attnmove.errors import ConfigError, DataError, check_text
 
 ROLES = ("user", "time", "lat", "lon")
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -54,6 +54,8 @@ def find_columns(
     unknown = set(told) - set(ROLES)
     if unknown:
         raise ConfigError(f"columns may name {', '.join(ROLES)}; found {', '.join(sorted(unknown))}")
+    for role, called in told.items():
+        check_text(f"columns: {role}", called)
     found: dict[str, str | None] = {}
     for role in ROLES:
         if role == "user" and one_user is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time as clock
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -38,6 +39,8 @@ _NO_TIME = 9e18
 """Numbers from here on, infinity among them, are no time in any unit."""
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_DATE = r"^\s*[0-9]{4}[-/][0-9]"
+"""How a time in text begins; what is neither this nor a number has no say in how a column is read."""
 _HEAD = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}"  # engines differ in what 24:00 is
 _NO_SECONDS = r"^([0-9]{4})[-/]([0-9]{2})[-/]([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(.*)$"
 _TAIL = r"^([.,][0-9]{1,9})? ?(Z|z|UTC|GMT|[-+](0[0-9]|1[0-8])(:?[0-5][0-9])?)?$"
@@ -136,7 +139,7 @@ def _time(
         raise DataError(f"{source}: column {name!r} holds {kind}; expected times (ISO 8601 text, epoch or timestamps)")
     sample = _sample(engine, raw, name)
     numbers = [value for value in map(_as_number, sample) if value is not None]
-    if len(numbers) * 2 > len(sample):
+    if len(numbers) > sum(bool(re.match(_DATE, str(value))) for value in sample):
         unit = _epoch_unit(numbers)
         number = ibis.ifelse(column.re_search(_NUMBER), column.strip(), ibis.null("string")).try_cast("float64")
         return raw, _epoch(number, unit), never, _words(unit)
@@ -221,7 +224,5 @@ def _sample(engine: Engine, raw: ir.Table, name: str) -> list[object]:
 
 
 def _as_number(value: object) -> float | None:
-    try:
-        return float(str(value))
-    except ValueError:
-        return None
+    """The number that a value is or that a text says; "nan" and "inf" say none."""
+    return float(str(value)) if re.match(_NUMBER, str(value)) else None

@@ -27,6 +27,12 @@ from attnmove.version import __version__
 
 Progress = Callable[[str, int, int], None]
 """Told what was just finished, how many are, and of how many."""
+_TAKEN = {
+    "dataset.json": "a dataset",
+    "model.safetensors": "a run",
+    "checkpoint.safetensors": "an unfinished training",
+}
+"""Files that say what a folder is, when it is none for results."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,8 @@ def compare(
     for what, count in (("jobs", jobs), ("seeds", len(seeds)), ("models", len(models))):
         if count < 1:
             raise ConfigError(f"{what}: expected 1 or more, found {count}")
+    if out is not None:
+        _check_out(Path(out))
     dataset = read_dataset(folder)
     if not any(dataset.cases(split, protocol=protocol).hidden.any() for split in splits):
         raise DataError(f"{folder}: no targets in {' or '.join(splits)}, so nothing can be measured")
@@ -249,6 +257,13 @@ def _settings_of(models: Sequence[str], settings: Settings) -> dict[str, dict[st
     for model, mine in out.items():
         configure(MODELS[model].defaults, mine)
     return out
+
+
+def _check_out(out: Path) -> None:
+    """Raise RunError when the folder is that of a dataset or a run, which would not be replaced with results in it."""
+    for name, what in _TAKEN.items():
+        if (out / name).exists():
+            raise RunError(f"{out}: the folder of {what}; name another one for the results")
 
 
 def _text(settings: Mapping[str, Any]) -> str:

@@ -77,5 +77,5 @@ def measures_of_answered(outcomes: Outcomes, min_confidence: float) -> dict[str,
 
 def check_share(what: str, value: float) -> None:
     """Raise ConfigError unless the value is from 0 to 1."""
-    if not 0 <= value <= 1:
-        raise ConfigError(f"{what}: expected a number from 0 to 1, found {value:g}")
+    if not (isinstance(value, int | float) and 0 <= value <= 1):
+        raise ConfigError(f"{what}: expected a number from 0 to 1, found {value!r}")

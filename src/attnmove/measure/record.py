@@ -6,8 +6,9 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from attnmove.errors import RunError
 from attnmove.measure.files import write_whole
@@ -23,9 +24,9 @@ COLUMNS = (
 JOB = ("dataset_hash", "protocol", "model", "settings", "seed")
 """Columns that say which fit a row comes from."""
 _WHICH = (*JOB, "split", "slice")
-_WHOLE = ("seed", "n")
 _NUMBERS = (*MEASURES, "seconds_fit")
 _DIGITS = 6
+_MOST = 2**63 - 1
 
 
 def record(row: Row) -> Row:
@@ -39,17 +40,43 @@ def record(row: Row) -> Row:
 
 def read_results(path: Path) -> list[Row]:
     """The rows of a results file; none where there is no file. Raises RunError when it is not such a file."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            table = csv.DictReader(file)
-            lost = [name for name in COLUMNS if name not in (table.fieldnames or ())]
-            if lost:
-                raise RunError(f"{path}: not a results file, no column {lost[0]}; name another folder")
-            return [_typed(row) for row in table]
-    except FileNotFoundError:
+    if not path.exists():
         return []
-    except (ValueError, TypeError, csv.Error) as error:
-        raise RunError(f"{path}: a row is broken ({error}); mend or remove it") from error
+    return read_table(path, COLUMNS, _typed, what="a results file", mend="mend or remove it")
+
+
+def read_table(path: Path, columns: Iterable[str], typed: Callable[[Row], Row], *, what: str, mend: str) -> list[Row]:
+    """The rows of a CSV file that has these columns, each made by `typed`, which may raise ValueError.
+
+    Raises RunError that names the line where a row has too few or too many fields, or cannot be made.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror or error}); {mend}") from error
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path}: not {what}, nor UTF-8 text at all; {mend}") from error
+    table = csv.DictReader(io.StringIO(text, newline=""))
+    out: list[Row] = []
+    try:
+        lost = [name for name in columns if name not in (table.fieldnames or ())]
+        if lost:
+            raise RunError(f"{path}: not {what}, no column {lost[0]}; name another file or folder")
+        for row in table:
+            if None in row or None in row.values():
+                raise ValueError(f"too {'many' if None in row else 'few'} fields")
+            out.append(typed(row))
+    except (ValueError, csv.Error) as error:
+        raise RunError(f"{path}, line {table.line_num}: a row is broken ({error}); {mend}") from error
+    return out
+
+
+def count_of(value: Any) -> int:
+    """A number of targets or seeds. Raises ValueError on what is below 0 or beyond 64 bits."""
+    number = int(value)
+    if not 0 <= number <= _MOST:
+        raise ValueError("expected a count, found a number below 0 or too large")
+    return number
 
 
 def add_results(path: Path, rows: Iterable[Row]) -> list[Row]:
@@ -115,8 +142,8 @@ def _slices_in_order(slices: Iterable[str]) -> list[str]:
     return [f"{name}={label}" if label else name for name in names for label in in_order(parts[name])]
 
 
-def _typed(row: dict[str, str]) -> Row:
+def _typed(row: Row) -> Row:
     out: Row = {name: row[name] for name in COLUMNS}
-    out |= {name: int(row[name]) for name in _WHOLE}
+    out |= {"seed": int(row["seed"]), "n": count_of(row["n"])}
     out |= {name: float(row[name]) if row[name] else None for name in _NUMBERS}
     return out

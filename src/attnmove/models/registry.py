@@ -15,7 +15,7 @@ from attnmove.models.networks import COPYMOVE_TRAINING, NETWORKS, build
 from attnmove.models.rules import History, Linear, LinearConfig, Nearest, Top, Vote, VoteConfig
 from attnmove.models.settings import Settings, configure
 from attnmove.nets.config import CopyMoveConfig
-from attnmove.train.config import Training
+from attnmove.train.config import Training, check_device
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ TABLE2 = (
 def make_model(name: str, *, settings: Settings | None = None, seed: int = 0, device: str = "auto") -> Recoverer:
     """An untrained model. Raises ConfigError on a name or setting there is not."""
     check_names("model", [name], MODELS)
+    check_device(device)
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed: expected 0 to {2**32 - 1}, found {seed}")
     entry = MODELS[name]

@@ -56,12 +56,26 @@ class Run:
     """Where it lies."""
 
     def check(self, dataset: Dataset) -> None:
-        """Raise DataError when the dataset's locations are not those the model was trained on."""
-        if self.facts["locations_hash"] != locations_hash(dataset.locations):
+        """Raise DataError when the dataset's locations or slots are not those the model was trained on."""
+        why = self.misfit(dataset)
+        if why:
             raise DataError(
-                f"the run was trained on other locations than this dataset has ({self.facts['locations']:,} there, "
-                f"{len(dataset.locations):,} here); train on this one, or evaluate the dataset it was trained on"
+                f"the run was trained on other days than these: {why}; train on this dataset, or evaluate the one it "
+                "was trained on"
             )
+
+    def misfit(self, dataset: Dataset) -> str:
+        """Why the run cannot answer for days of this dataset; nothing where it can."""
+        why = []
+        if self.facts["locations_hash"] != locations_hash(dataset.locations):
+            n_there, n_here = self.facts["locations"], len(dataset.locations)
+            why.append(f"its locations are not those of the dataset ({n_there:,} there, {n_here:,} here)")
+        setting = self.facts.get("setting")
+        there = setting.get("slot_minutes") if isinstance(setting, dict) else None
+        here = setting_of(dataset)["slot_minutes"]
+        if there is not None and there != here:
+            why.append(f"its slots are not those of the dataset ({there} minutes there, {here} here)")
+        return " and ".join(why)
 
 
 def train_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -43,6 +44,16 @@ class Answered:
         return from_rows(self.rows, self.run.path.name if self.run else "fitted for this report")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The cases of a split and the answers to them."""
+
+    cases: Cases
+    answered: list[Answered]
+    unasked: dict[Path, str]
+    """Folders of the runs that cannot answer here, and why."""
+
+
 def ask(
     dataset: Dataset,
     runs: Sequence[RunFolder],
@@ -52,16 +63,17 @@ def ask(
     protocol: str,
     device: str = "auto",
     progress: Progress | None = None,
-) -> tuple[Cases, list[Answered]]:
+) -> Asked:
     """The cases of the split, and each run's and naive rule's answers to them, measured as a whole and in slices.
 
-    `name` is what the dataset is called in titles.
+    `name` is what the dataset is called in titles. A run of other locations or slots is not asked.
     """
     cases = dataset.cases(split, protocol=protocol)
     if not cases.hidden.any():
         raise DataError(f"the dataset has no targets in its {split} split; name another with --split")
     labels = labels_of(cases, SLICES)
     out: list[Answered] = []
+    unasked: dict[Path, str] = {}
     asked: list[tuple[str, RunFolder | None]] = [*((run.name, run) for run in runs), *((rule, None) for rule in NAIVE)]
     for done, (who, run) in enumerate(asked):
         if progress is not None:
@@ -70,7 +82,10 @@ def ask(
             model = fit_model(dataset, who, protocol=protocol, seed=0, device=device)
         else:
             loaded = load_run(run.path, device=device)
-            loaded.check(dataset)
+            why = loaded.misfit(dataset)
+            if why:
+                unasked[run.path] = why
+                continue
             model = loaded.model
         outcomes = outcomes_of(model, cases)
         facts = {
@@ -85,4 +100,4 @@ def ask(
         ]
         curves = curves_of(outcomes, model=who, split=split)
         out.append(Answered(who, model, outcomes, rows, curves, run, device_of(model)))
-    return cases, out
+    return Asked(cases, out, unasked)

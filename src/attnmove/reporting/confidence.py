@@ -9,9 +9,10 @@ from attnmove.measure.table import Row
 from attnmove.metrics import LEAST_ANSWERS
 from attnmove.reporting.axes import Series, axis_of, legend, series_of
 from attnmove.reporting.charts import Line, line_chart
+from attnmove.reporting.inputs import CURVES
 from attnmove.reporting.markup import Html
 from attnmove.reporting.page import Section, figure, figures, table
-from attnmove.reporting.scores import Group, few
+from attnmove.reporting.scores import Group, few, shown
 
 TITLE = "How sure it is"
 _COVERAGES = (0.25, 0.5, 0.75, 1.0)
@@ -29,14 +30,19 @@ def confidence_section(curves: Sequence[Row], groups: Sequence[Group], *, split:
     kept = few(ranked, [name for group in groups for name in group.runs])
     looks = series_of([*order, *ranked])
     by_curve = {
-        curve: {name: [row for row in mine if row["curve"] == curve and curve_name(row) == name] for name in kept}
-        for curve in ("reliability", "risk_coverage")
+        curve: {
+            name: points
+            for name in kept
+            if (points := [row for row in mine if row["curve"] == curve and curve_name(row) == name])
+        }
+        for curve in CURVES
     }
     intro = (
         "Each answer comes with a probability. A calibrated model is right as often as it says; a useful one is right "
         "more often where it is surer, so that unsure slots can be left missing."
     )
-    body = figures([_reliability(by_curve["reliability"], looks), _risk(by_curve["risk_coverage"], looks)])
+    charts = {"reliability": _reliability, "risk_coverage": _risk}
+    body = figures([draw(by_curve[curve], looks) for curve, draw in charts.items() if by_curve[curve]])
     return Section("confidence", TITLE, intro, body)
 
 
@@ -68,7 +74,7 @@ def _reliability(by_name: dict[str, list[Row]], looks: Mapping[str, Series]) -> 
                 sizes=[2 + 5.5 * math.sqrt(row["n"] / total) for row in bins],
             )
         )
-        rows.append([name, f"{calibration_error(bins):.4f}", f"{sum(row['n'] for row in bins):,}"])
+        rows.append([name, shown("ece", calibration_error(bins)), f"{sum(row['n'] for row in bins):,}"])
     title = "Reliability"
     drawn = line_chart(
         lines,
@@ -107,17 +113,22 @@ def _risk(by_name: dict[str, list[Row]], looks: Mapping[str, Series]) -> Html:
         height=380,
     )
     rows = [
-        [name, *(f"{risk_at(points, coverage):.1%}" for coverage in _COVERAGES)] for name, points in by_name.items()
+        [name, *(_percent(risk_at(points, coverage)) for coverage in _COVERAGES)] for name, points in by_name.items()
     ]
     n = max((row["n"] for points in by_name.values() for row in points), default=0)
     name, points = next(iter(by_name.items()))
     caption = (
         f"{n:,} targets; a line begins at {LEAST_ANSWERS} answers. Answering only the surest half, {name} is wrong in "
-        f"{risk_at(points, 0.5):.1%} of the answers instead of {risk_at(points, 1.0):.1%}."
+        f"{_percent(risk_at(points, 0.5))} of the answers instead of {_percent(risk_at(points, 1.0))}."
     )
     heads = ["model", *(f"wrong at {coverage:.0%}" for coverage in _COVERAGES)]
     legends = legend([line.series for line in lines])
     return figure(title, caption, legends, drawn, numbers=table(heads, rows, title))
+
+
+def _percent(value: float) -> str:
+    """A share as it is written; a dash where it is not defined."""
+    return f"{value:.1%}" if math.isfinite(value) else "–"
 
 
 def risk_at(points: Sequence[Row], coverage: float) -> float:

@@ -12,11 +12,15 @@ from typing import Any
 
 from attnmove.errors import RunError
 from attnmove.measure.curves import COLUMNS as CURVE_COLUMNS
-from attnmove.measure.record import RESULTS, read_results, summarise
+from attnmove.measure.record import RESULTS, count_of, read_results, read_table, summarise
 from attnmove.measure.table import MEASURES, Row
 from attnmove.models.runs import describe_run
 from attnmove.reporting.axes import NAIVE
 
+CURVES = ("reliability", "risk_coverage")
+_SHARES = ("recall", "map", "recall_at_3", "recall_at_5", "ece")
+_ROUNDING = 1e-3
+"""How far beyond 0 and 1 a share may lie."""
 _EXPECTED = "a results folder, a results.csv, a file of evaluate --json or --curves, or the folder of a run"
 
 
@@ -131,6 +135,8 @@ def _read_log(path: Path) -> list[dict[str, float]]:
             return [{str(key): float(value) for key, value in row.items()} for row in csv.DictReader(file)]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror or error}); train the run again") from error
     except (ValueError, TypeError, csv.Error) as error:
         raise RunError(f"{path}: broken ({error}); train the run again") from error
 
@@ -142,12 +148,16 @@ def _read_csv(path: Path, found: Inputs) -> None:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunError(f"{path}: cannot be read; name {_EXPECTED}") from error
     if set(CURVE_COLUMNS) <= set(columns):
-        found.curves.extend(_read_curves(path))
+        mend = "write it again with evaluate --curves"
+        found.curves.extend(read_table(path, CURVE_COLUMNS, _curve_point, what="a file of curves", mend=mend))
         return
     rows = read_results(path)
     versions = {_fit(row): row["version"] for row in rows}
-    for row in summarise(rows):
-        found.results.append(_result(_with_spread(row) | {"version": versions[_fit(row)]}, str(path)))
+    try:
+        for row in summarise(rows):
+            found.results.append(_result(_with_spread(row) | {"version": versions[_fit(row)]}, str(path)))
+    except (ValueError, OverflowError) as error:
+        raise RunError(f"{path}: a row is broken ({error}); mend or remove it") from error
 
 
 def _fit(row: Row) -> tuple[object, ...]:
@@ -165,15 +175,21 @@ def _with_spread(row: Row) -> Row:
     return row | ends
 
 
-def _read_curves(path: Path) -> list[Row]:
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows: list[Row] = [dict(row) for row in csv.DictReader(file)]
-        numbers = [{name: float(row[name]) for name in ("confidence", "coverage", "precision")} for row in rows]
-        counts = [{"n": int(row["n"])} for row in rows]
-    except (ValueError, TypeError, csv.Error) as error:
-        raise RunError(f"{path}: a row is broken ({error}); write it again with evaluate --curves") from error
-    return [row | number | count for row, number, count in zip(rows, numbers, counts, strict=True)]
+def _curve_point(row: Row) -> Row:
+    if row["curve"] not in CURVES:
+        raise ValueError(f"no curve {row['curve']!r}; expected {' or '.join(CURVES)}")
+    numbers = {name: float(row[name]) for name in ("confidence", "coverage", "precision")}
+    for name, value in numbers.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{name}: expected a share, found {value}")
+        _check_share(name, value)
+    return row | numbers | {"n": count_of(row["n"])}
+
+
+def _check_share(name: str, value: float, spare: float = _ROUNDING) -> None:
+    """Raise ValueError when a number lies further than `spare` beyond 0 and 1."""
+    if math.isfinite(value) and not -spare <= value <= 1 + spare:
+        raise ValueError(f"{name}: expected a share from 0 to 1, found {value:g}")
 
 
 def _read_json(path: Path) -> list[Result]:
@@ -198,15 +214,20 @@ def _result(row: Row, source: str) -> Result:
             at = row.get(f"{name.removesuffix('_m')}_{end}")
             if at is not None:
                 kept[name] = float(at)
+    values = {name: math.nan if row.get(name) is None else float(row[name]) for name in MEASURES}
+    for name in _SHARES:
+        _check_share(name, values[name])
+        for kept in ends.values():
+            _check_share(name, kept.get(name, math.nan), spare=1)  # a deviation may lead beyond both
     return Result(
         model=str(row["model"]),
         split=str(row.get("split") or "test"),
         slice=str(row["slice"]),
-        n=int(row["n"]),
-        values={name: math.nan if row.get(name) is None else float(row[name]) for name in MEASURES},
+        n=count_of(row["n"]),
+        values=values,
         low=ends["low"],
         high=ends["high"],
-        seeds=int(row.get("seeds") or 1),
+        seeds=count_of(row.get("seeds") or 1),
         settings=str(row.get("settings") or ""),
         source=source,
         run=None if row.get("run") is None else str(row["run"]),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from attnmove.errors import ConfigError, check_names
 from attnmove.measure.files import make_room, write_whole
-from attnmove.nouns import Cases
 from attnmove.prep.cases import PROTOCOLS
 from attnmove.prep.dataset import Dataset, read_dataset
-from attnmove.reporting.answers import Answered, Progress, ask
+from attnmove.reporting.answers import Answered, Asked, Progress, ask
 from attnmove.reporting.confidence import confidence_section
 from attnmove.reporting.data import data_section
 from attnmove.reporting.examples import examples_section
@@ -46,9 +45,16 @@ class _Sources:
     """What was named, read and asked."""
 
     inputs: Inputs
-    dataset: Dataset | None
-    cases: Cases | None
-    answered: list[Answered]
+    dataset: Dataset | None = None
+    asked: Asked | None = None
+
+    @property
+    def answered(self) -> list[Answered]:
+        return [] if self.asked is None else self.asked.answered
+
+    @property
+    def unasked(self) -> dict[Path, str]:
+        return {} if self.asked is None else self.asked.unasked
 
     @property
     def results(self) -> list[Result]:
@@ -86,14 +92,12 @@ def report(
     if out.suffix.lower() not in (".html", ".htm"):  # a slip must not cost the results that are reported on
         raise ConfigError(f"{out}: expected a page that ends in .html")
     read = read_inputs(paths)
-    sources = _Sources(read, None, None, [])
+    sources = _Sources(read)
     if dataset is not None:
         data = read_dataset(dataset)
         called = str(data.facts.get("name") or Path(dataset).resolve().name)
-        cases, answered = ask(
-            data, read.runs, name=called, split=split, protocol=protocol, device=device, progress=progress
-        )
-        sources = _Sources(read, data, cases, answered)
+        asked = ask(data, read.runs, name=called, split=split, protocol=protocol, device=device, progress=progress)
+        sources = _Sources(read, data, asked)
     groups = groups_of(sources.results, split=split, first=None if sources.dataset is None else sources.dataset.hash)
     sections = _sections(sources, groups, split=split, seed=seed)
     notes = _notes(sources)
@@ -112,21 +116,29 @@ def report(
 
 def _sections(sources: _Sources, groups: Sequence[Group], *, split: str, seed: int) -> list[Section]:
     curves = [*sources.inputs.curves, *(row for one in sources.answered for row in one.curves)]
+    cases = None if sources.asked is None else sources.asked.cases
+    models = models_section(groups)
+    unasked = [
+        f"Measures, slices, calibration, example days and Figure 3 of {run.name}: {sources.unasked[run.path]}; name "
+        "the dataset it learnt from, or train on this one."
+        for run in sources.inputs.runs
+        if run.path in sources.unasked
+    ]
     return [
-        models_section(groups),
+        replace(models, left_out=[*models.left_out, *unasked]),
         slices_section(groups),
         confidence_section(curves, groups, split=split),
-        examples_section(sources.cases, sources.answered, seed=seed),
+        examples_section(cases, sources.answered, seed=seed),
         data_section(sources.dataset),
         training_section(sources.inputs.runs),
-        inside_section(sources.dataset, sources.cases, sources.answered, seed=seed),
+        inside_section(sources.dataset, cases, sources.answered, seed=seed),
         study_section(sources.results),
     ]
 
 
 def _lead(sources: _Sources, groups: Sequence[Group]) -> Html:
     """What was measured on what, in a sentence."""
-    n_models = len({result.label for group in groups for result in group.whole})
+    n_models = len({result.label for group in groups for result in group.results})
     models = f"{n_models} model{'s' * (n_models != 1)}" if n_models else "No results"
     what = f" in {len(groups)} tables" if len(groups) > 1 else f" on {groups[0].title}" if groups else ""
     n = max((result.n for group in groups for result in group.whole), default=0)
@@ -147,7 +159,9 @@ def _notes(sources: _Sources) -> list[str]:
     own = sources.dataset.hash
     out = []
     for run in sources.inputs.runs:
-        if run.facts.get("dataset_hash") != own:
+        if run.path in sources.unasked:
+            out.append(f"{run.path} learnt from another dataset and was not asked here: {sources.unasked[run.path]}.")
+        elif run.facts.get("dataset_hash") != own:
             out.append(f"{run.path} learnt from another dataset; days measured here may be among its training days.")
     others = sorted({result.source for result in sources.inputs.results if result.dataset_hash not in ("", own)})
     out += [

@@ -58,7 +58,7 @@ class Group:
     @property
     def runs(self) -> list[str]:
         """Labels of the runs that were named."""
-        return [result.label for result in self.whole if result.run is not None]
+        return list(dict.fromkeys(result.label for result in self.results if result.run is not None))
 
 
 def few(names: Sequence[str], first: Sequence[str] = ()) -> list[str]:
@@ -83,7 +83,7 @@ def groups_of(results: Iterable[Result], *, split: str, first: str | None = None
         for key, mine in found.items()
     ]
     out = sorted(out, key=lambda group: group.dataset_hash != first)
-    looks = series_of([result.label for group in out for result in group.whole])
+    looks = series_of([result.label for group in out for result in (*group.whole, *group.results)])
     return [replace(group, looks=looks) for group in out]
 
 
@@ -120,15 +120,21 @@ def models_section(groups: Sequence[Group]) -> Section:
         "distance the mean metres between both. A model is worth what it adds to the naive rules, which need no "
         "training."
     )
+    tables = [group for group in groups if group.whole]
     left_out = [
+        f"Table of models on {group.title}: its results are of slices only; name the rows of the slice {ALL} too."
+        for group in groups
+        if not group.whole
+    ]
+    left_out += [
         f"Naive rules for {group.title}: no {' or '.join(lost)} among the results; name --dataset, or add them to "
         "compare --models."
-        for group in groups
+        for group in tables
         if (lost := [name for name in NAIVE if all(result.label != name for result in group.whole)])
     ]
     if not any(result.low and result.seeds == 1 for group in groups for result in group.whole):
         left_out.append("Intervals over users: name runs and --dataset, or a file of evaluate --intervals --json.")
-    return Section("models", "The models", intro, joined([_best(groups[0]), *map(_table, groups)]), left_out)
+    return Section("models", "The models", intro, joined([_best(groups[0]), *map(_table, tables)]), left_out)
 
 
 def _best(group: Group) -> Html:

@@ -46,7 +46,7 @@ def _slicing(group: Group, name: str) -> Html | None:
         slicing, _, label = result.slice.partition("=")
         if slicing == name and result.n:
             mine.setdefault(result.label, {})[label] = result
-    names = [result.label for result in group.whole if result.label in mine]
+    names = list(dict.fromkeys([*(result.label for result in group.whole if result.label in mine), *mine]))
     if not names:
         return None
     chosen = few(names, group.runs)

@@ -14,17 +14,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from attnmove.errors import RunError
 from attnmove.filling.fill import Filler, Folded
 from attnmove.filling.geojson import features
 from attnmove.filling.policy import Policy, least_confidence
 from attnmove.filling.texts import csv_rows, json_lines
 from attnmove.filling.timeline import Timelines, days_of
-from attnmove.models.runs import read_thresholds
+from attnmove.models.runs import Run, Thresholds, read_thresholds
 from attnmove.nouns import Bool, Cases, Days, Locations
 from attnmove.serving.guard import log_failure
 from attnmove.serving.limits import Limits
 from attnmove.serving.reading import READERS, table_of
-from attnmove.serving.refusals import TooLarge
+from attnmove.serving.refusals import NO_ROOM, Busy, TooLarge
 from attnmove.serving.wire import options_of
 
 How = tuple[Policy, int, bool]
@@ -67,9 +68,13 @@ class Answerer:
 
     def __init__(self, filler: Filler, limits: Limits) -> None:
         self.filler, self.limits = filler, limits
+        self._thresholds = _thresholds_of(filler.run)
 
     def answer(self, asks: Sequence[Ask]) -> list[Answer | Exception]:
-        """The answer to each, or the error; one that cannot be answered does not harm the others."""
+        """The answer to each, or the error; one that cannot be answered does not harm the others.
+
+        Those for which there would be no room, for the answers before them fill it, are told to come back.
+        """
         out: dict[int, Answer | Exception] = {}
         groups: dict[How, dict[int, _Read]] = {}
         for i, ask in enumerate(asks):
@@ -78,9 +83,15 @@ class Answerer:
                 groups.setdefault(read.how, {})[i] = read
             except Exception as error:
                 out[i] = error
+        held = 0
         for how, members in groups.items():
             for some in self._goes(how, members):
-                out.update(zip(some, self._together(how, [members[i] for i in some]), strict=True))
+                if held > self.limits.max_held:
+                    out.update((i, Busy(NO_ROOM)) for i in some)
+                    continue
+                answers = self._together(how, [members[i] for i in some])
+                held += sum(len(answer.body) for answer in answers if isinstance(answer, Answer))
+                out.update(zip(some, answers, strict=True))
         return [out[i] for i in range(len(asks))]
 
     def warm_up(self, examples: Sequence[Mapping[str, Any]]) -> None:
@@ -137,10 +148,21 @@ class Answerer:
         """The filler with another policy, sharing everything else."""
         filler = copy.copy(self.filler)
         filler.policy, filler.top = policy, top
-        folder = filler.run.folder
-        known = read_thresholds(folder) if policy.precision is not None and folder is not None else None
+        known = self._thresholds
+        if isinstance(known, RunError):
+            if policy.precision is not None:
+                raise RunError(str(known))
+            known = None
         filler.min_confidence = least_confidence(policy, known)
         return filler
+
+
+def _thresholds_of(run: Run) -> Thresholds | RunError | None:
+    """Those that were written with the model; or why there are none, which matters only to who asks for a precision."""
+    try:
+        return None if run.folder is None else read_thresholds(run.folder)
+    except RunError as error:
+        return error
 
 
 class _Apart(Timelines):

@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from attnmove.filling.fill import MOST_PLACES, Filler
 from attnmove.serving.answering import FORMS, JSON, Answerer, Ask
-from attnmove.serving.arrival import Room, ask_of, wait_for
+from attnmove.serving.arrival import ask_of, check_address, qualities, wait_for
 from attnmove.serving.batching import Batcher
 from attnmove.serving.describe import model_facts
 from attnmove.serving.examples import made_up, taken_from
@@ -26,6 +26,7 @@ from attnmove.serving.outlines import LocationsMap
 from attnmove.serving.page import add_page
 from attnmove.serving.reading import READERS
 from attnmove.serving.refusals import CODES, refusal
+from attnmove.serving.room import Room
 from attnmove.serving.wire import Recovery, Refusal, schema_of_question
 from attnmove.version import __version__
 
@@ -83,7 +84,7 @@ def make_app(
     limits = limits or Limits()
     filler = Filler.of(run, device=device)
     filler.setting.locate  # noqa: B018 - places without a rule are an error now, not at the first request
-    metrics = Metrics()
+    metrics, room = Metrics(), Room(limits.max_held)
     answerer = Answerer(filler, limits)
     batcher = Batcher(answerer.answer, most_waiting=limits.max_waiting, together=batching, seen=metrics.batch)
 
@@ -103,14 +104,23 @@ def make_app(
     )
     offered = made_up(filler.setting) if examples is None else taken_from(examples, filler.setting)
     answerer.warm_up(offered)
-    _add_questions(app, batcher, metrics, limits)
+    _add_questions(app, batcher, metrics, limits, room)
     _add_facts(app, model_facts(filler, limits, batching=batching, tiles=tiles), offered)
     _add_map(app, LocationsMap(filler.setting.locations))
     _add_state(app, batcher, metrics)
     add_page(app)
     _add_refusals(app)
     routes = [path for route in app.routes if (path := getattr(route, "path", ""))]
-    app.add_middleware(Guard, metrics=metrics, token=token, headers=security_headers(tiles), routes=routes, hosts=hosts)
+    app.add_middleware(
+        Guard,
+        metrics=metrics,
+        room=room,
+        seconds=limits.timeout_s,
+        token=token,
+        headers=security_headers(tiles),
+        routes=routes,
+        hosts=hosts,
+    )
     if cors:
         headers = ["Authorization", "Content-Type", "Accept"]
         app.add_middleware(
@@ -119,9 +129,8 @@ def make_app(
     return app
 
 
-def _add_questions(app: FastAPI, batcher: Batcher, metrics: Metrics, limits: Limits) -> None:
+def _add_questions(app: FastAPI, batcher: Batcher, metrics: Metrics, limits: Limits, room: Room) -> None:
     forms = {form: {"schema": {"type": "string"}} for form in FORMS}
-    room = Room(limits.max_held)
     bodies = dict(zip(READERS, ({"schema": schema_of_question()}, {"schema": _CSV_QUESTION}), strict=True))
 
     @app.post(
@@ -147,6 +156,7 @@ def _add_questions(app: FastAPI, batcher: Batcher, metrics: Metrics, limits: Lim
             "top": top,
             "origins": origins,
         }
+        check_address(request, given)
         with room.place() as take:
             options = {name: value for name, value in given.items() if value is not None}
             ask: Ask = await ask_of(request, limits, options, take)
@@ -185,11 +195,13 @@ def _add_map(app: FastAPI, locations: LocationsMap) -> None:
         request: Request,
         bbox: Annotated[str | None, Query(max_length=200, description="west,south,east,north in degrees")] = None,
     ) -> Response:
+        check_address(request, ("bbox",))
         if bbox is not None:
             return Response(locations.inside(bbox), media_type="application/geo+json")
         if request.headers.get("if-none-match") == locations.tag:
             return Response(status_code=304, headers={**_PACKED, "ETag": locations.tag})
-        packed = "gzip" in request.headers.get("accept-encoding", "")
+        encodings = qualities(request, "accept-encoding")
+        packed = encodings.get("gzip", encodings.get("*", 0)) > 0
         headers = {**_PACKED, "ETag": locations.tag, **({"Content-Encoding": "gzip"} if packed else {})}
         return Response(locations.packed if packed else locations.whole, 200, headers, "application/geo+json")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -12,33 +12,10 @@ from starlette.requests import ClientDisconnect, Request
 from attnmove.serving.answering import FORMS, JSON, Answer, Ask
 from attnmove.serving.limits import Limits
 from attnmove.serving.reading import READERS
-from attnmove.serving.refusals import Busy, Gone, NotAcceptable, SlowBody, TooLarge, TooSlow, Unsupported
+from attnmove.serving.refusals import Gone, NotAcceptable, SlowBody, TooLarge, TooSlow, Unsupported, WrongOption
 
-_ANY = ("*/*", "application/*", "")
-
-
-class Room:
-    """How many bytes of bodies are held, of all requests together."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self.held = most, 0
-
-    @contextmanager
-    def place(self) -> Iterator[Callable[[int], None]]:
-        """What takes bytes for one request, or raises Busy; they are free again when it is over."""
-        mine = 0
-
-        def take(size: int) -> None:
-            nonlocal mine
-            if self.held + size > self.most:
-                raise Busy("too many large requests are under way; ask again in a moment")
-            self.held += size
-            mine += size
-
-        try:
-            yield take
-        finally:
-            self.held -= mine
+_LONGEST_SHOWN = 200
+_QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]*)?|1(?:\.0*)?)\s*", re.ASCII | re.IGNORECASE)
 
 
 async def ask_of(request: Request, limits: Limits, options: Mapping[str, Any], take: Callable[[int], None]) -> Ask:
@@ -52,6 +29,17 @@ async def ask_of(request: Request, limits: Limits, options: Mapping[str, Any], t
     except ClientDisconnect:
         raise Gone("the client closed the connection") from None
     return Ask(body, content, accept, options)
+
+
+def check_address(request: Request, known: Collection[str]) -> None:
+    """Raise WrongOption for an option of the address that is not known, or that is given twice."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        shown = name[:_LONGEST_SHOWN]
+        if name not in known:
+            raise WrongOption(f"{shown}: there is no such option", shown)
+        if names.count(name) > 1:
+            raise WrongOption(f"{shown}: given {names.count(name)} times; give it once", shown)
 
 
 async def wait_for(request: Request, answer: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
@@ -84,11 +72,29 @@ def _content(request: Request) -> str:
 
 
 def _accept(request: Request) -> str:
-    wanted = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
-    for form in wanted:
-        if form in FORMS or form == JSON or form in _ANY:
-            return JSON if form in _ANY else form
-    raise NotAcceptable(f"Accept: expected {', '.join((JSON, *FORMS))}, found {', '.join(wanted)[:80]}")
+    """The form the client likes best; of those it likes alike, the one it names first."""
+    forms = (JSON, *FORMS)
+    wanted = {name or "*/*": quality for name, quality in qualities(request, "accept").items()}
+    for name, quality in sorted(wanted.items(), key=lambda item: -item[1]):
+        kind = name.removesuffix("*") if name.endswith("/*") else None
+        fitting = [form for form in forms if form == name or (form not in wanted and _is_kind(form, kind))]
+        if quality > 0 and fitting:
+            return fitting[0]
+    raise NotAcceptable(f"Accept: expected {', '.join(forms)}, found {', '.join(wanted)[:80]}")
+
+
+def _is_kind(form: str, kind: str | None) -> bool:
+    return kind is not None and (kind == "*/" or form.startswith(kind))
+
+
+def qualities(request: Request, header: str) -> dict[str, float]:
+    """What the client names in an Accept header, and how much it likes each: 0, not at all, to 1."""
+    found: dict[str, float] = {}
+    for part in ",".join(request.headers.getlist(header)).split(","):
+        name, *parameters = part.split(";")
+        quality = next((float(told[1]) for text in parameters if (told := _QUALITY.fullmatch(text))), 1.0)
+        found.setdefault(name.strip().lower(), quality)
+    return found
 
 
 async def _body(request: Request, limits: Limits, take: Callable[[int], None]) -> bytes:

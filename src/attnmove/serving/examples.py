@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from attnmove.engine import open_engine
+from attnmove.errors import DataError
 from attnmove.filling.feed import feed
 from attnmove.filling.rows import slot_starts
 from attnmove.filling.setting import Setting
 from attnmove.filling.texts import start_texts
 from attnmove.filling.timeline import Timelines, days_of
 from attnmove.nouns import MISSING, Bool, Days, Float64, Int32, Int64
+from attnmove.serving.wire import LONGEST_NAME
 
 _FIRST_DAY = "2024-03-04"
 """A Monday."""
@@ -55,12 +57,22 @@ def made_up(setting: Setting) -> list[Example]:
 
 
 def taken_from(source: str, setting: Setting) -> list[Example]:
-    """The first people of a dataset or of points, their days as the run sees them: at the centres of locations."""
+    """The first people of a dataset or of points, their days as the run sees them: at the centres of locations.
+
+    Those whose names are too long to be asked for are left out. Raises DataError where nobody is left.
+    """
     with open_engine() as engine:
         rows, _ = feed(source, engine, setting)
-        people = rows.select("user").distinct().order_by("user").limit(_MOST_PEOPLE)
+        askable = rows.filter(rows.user.length() <= LONGEST_NAME)
+        people = askable.select("user").distinct().order_by("user").limit(_MOST_PEOPLE)
         some = rows.semi_join(people, "user").order_by("user", "day")
-        found = Timelines.from_rows(pa.Table.from_batches(engine.batches(some))).days
+        batches = list(engine.batches(some))
+    if not batches:
+        raise DataError(
+            f"--examples: {source} has nobody with days in the run's locations and a name of {LONGEST_NAME} characters "
+            "or less; name another, or none"
+        )
+    found = Timelines.from_rows(pa.Table.from_batches(batches)).days
     examples = []
     for seed, user in enumerate(dict.fromkeys(found.user.tolist())):
         days = found.rows(np.flatnonzero(found.user == user)[:_MOST_DAYS])

@@ -8,14 +8,17 @@ import re
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from attnmove.errors import ConfigError
 from attnmove.serving.metrics import Metrics
-from attnmove.serving.refusals import Unauthorised, WrongHost, refusal_of
+from attnmove.serving.refusals import Gone, Unauthorised, WrongHost, refusal_of
+from attnmove.serving.room import Room
+from attnmove.serving.sending import Sending, cut
 
 LOG = logging.getLogger("attnmove.serving")
 
@@ -63,41 +66,45 @@ class Guard:
         app: ASGIApp,
         *,
         metrics: Metrics,
+        room: Room,
+        seconds: float,
         token: str | None,
         headers: Mapping[str, str],
         routes: Sequence[str],
         hosts: Sequence[str] = (),
     ) -> None:
-        """`hosts` are the names by which it may be asked; without any, by all."""
+        """`seconds` are those a client has to take its answer; `hosts` the names by which it may be asked, or all."""
         self.app, self.metrics, self.headers, self.routes = app, metrics, headers, routes
-        self._hosts = frozenset(hosts)
+        self._room, self._seconds, self._hosts = room, seconds, frozenset(hosts)
         self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
-        answered = False
+        began = time.perf_counter()
+        with self._room.place() as take:
+            sending = Sending(send, take, self._seconds, self.headers)
+            try:
+                await self._answer(scope, receive, sending)
+                if sending.late:
+                    await cut(scope, receive)
+            finally:
+                self.metrics.request(self._route(scope["path"]), sending.status, time.perf_counter() - began)
 
-        async def told(message: Message) -> None:
-            nonlocal status, answered
-            if message["type"] == "http.response.start":
-                status, answered = message["status"], True
-                MutableHeaders(scope=message).update(self.headers)
-            await send(message)
-
+    async def _answer(self, scope: Scope, receive: Receive, sending: Sending) -> None:
+        """The app's answer, or a refusal where it has none."""
         try:
             self._check(scope)
-            await self.app(scope, receive, told)
+            await self.app(scope, receive, sending)
         except Exception as error:
-            if not answered:
-                response = refusal_of(error)
-                if response.status_code >= 500:
-                    log_failure(error)
-                await response(scope, receive, told)
-        finally:
-            self.metrics.request(self._route(scope["path"]), status, time.perf_counter() - began)
+            if sending.begun:
+                return
+            response = refusal_of(error)
+            if response.status_code >= 500:
+                log_failure(error)
+            with suppress(Gone):
+                await response(scope, receive, sending)
 
     def _check(self, scope: Scope) -> None:
         """Raise WrongHost for a request that is not for us, Unauthorised for one without the token it needs."""

@@ -13,11 +13,12 @@ from attnmove.io.handful import BLANK
 from attnmove.nouns import Bool, Int64
 
 _ISO = re.compile(
-    r"([0-9]{4})([-/])([0-9]{2})([-/])([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(:([0-9]{2})([.,][0-9]{1,9})?)? ?"
+    r"([0-9]{4})[-/]([0-9]{2})[-/]([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(:([0-9]{2})([.,][0-9]{1,9})?)? ?"
     r"(Z|z|UTC|GMT|[-+](?:0[0-9]|1[0-8])(?::?[0-5][0-9])?)?",
     re.ASCII,
 )
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
+_DATE = re.compile(r"\s*[0-9]{4}[-/][0-9]", re.ASCII)
 _SAMPLE = 1_000
 _UNITS = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (9e18, 1e-3))
 """Up to which size numbers count seconds, milliseconds, micro- and nanoseconds; microseconds of each."""
@@ -27,12 +28,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def instants_of(times: Sequence[str | float], zone: Zone) -> tuple[Int64, Bool]:
     """Microseconds since 1970, and which are known; text without an offset is a wall-clock time of the zone.
 
-    When most are numbers, all are read as such, in the unit that their middle one suggests.
+    When more are numbers than dates, all are read as such, in the unit that their middle one suggests.
     """
     numbers = [_number(time) for time in times]
-    told = [number for number, time in zip(numbers, times, strict=True) if time != ""][:_SAMPLE]
-    sample = [size for size in told if size is not None]
-    if len(sample) * 2 > len(told):
+    told = [(number, time) for number, time in zip(numbers, times, strict=True) if time != ""][:_SAMPLE]
+    sample = [number for number, _ in told if number is not None]
+    if len(sample) > sum(bool(_DATE.match(str(time))) for _, time in told):
         return _epochs(numbers, sample)
     micros = np.zeros(len(times), dtype=np.int64)
     known, naive = np.zeros(len(times), dtype=np.bool_), np.zeros(len(times), dtype=np.bool_)
@@ -68,16 +69,16 @@ def _epochs(numbers: Sequence[float | None], sample: Sequence[float]) -> tuple[I
 def _iso(text: str) -> tuple[int, bool] | None:
     """Microseconds since 1970 as if it were UTC, less the offset; and whether it has none."""
     found = _ISO.fullmatch(text.strip(BLANK))
-    if found is None or found[2] != found[4]:
+    if found is None:
         return None
     try:
-        head = datetime(int(found[1]), *(int(found[i] or 0) for i in (3, 5, 6, 7, 9)), tzinfo=UTC)  # type: ignore[misc, arg-type]
+        head = datetime(int(found[1]), *(int(found[i] or 0) for i in (2, 3, 4, 5, 7)), tzinfo=UTC)  # type: ignore[misc, arg-type]
     except ValueError:
         return None
     seconds = (head - _EPOCH).days * 86_400 + (head - _EPOCH).seconds
-    fraction = int(((found[10] or ".")[1:] + "000000")[:6])
-    offset = 0 if found[11] is None or found[11][0] not in "+-" else _offset(found[11])
-    return (seconds - offset) * 1_000_000 + fraction, found[11] is None
+    fraction = int(((found[8] or ".")[1:] + "000000")[:6])
+    offset = 0 if found[9] is None or found[9][0] not in "+-" else _offset(found[9])
+    return (seconds - offset) * 1_000_000 + fraction, found[9] is None
 
 
 def _offset(text: str) -> int:

@@ -19,11 +19,12 @@ class Limits:
     max_days: int = 400
     """User-days, all users together."""
     timeout_s: float = 30.0
-    """Seconds for the body to arrive, and again for the answer to be ready."""
+    """Seconds for the body to arrive, again for the answer to be ready, and again for it to be taken."""
     max_waiting: int = 256
     """Requests that wait for the model; more are told to come back."""
     max_held_mib: float = 256.0
-    """Bodies of all requests under way together, in MiB, or one body if that is more; others are told to come back."""
+    """Bodies and answers of all requests under way together, in MiB, or one if that is more; others are told to come
+    back."""
     max_places: int = 600_000
     """User-days times slots times `top`: what an answer may grow to."""
 
@@ -39,5 +40,5 @@ class Limits:
 
     @property
     def max_held(self) -> int:
-        """Bytes of all bodies together."""
+        """Bytes of all bodies and answers together."""
         return max(int(self.max_held_mib * 2**20), self.max_body)

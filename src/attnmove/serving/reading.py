@@ -16,13 +16,14 @@ from attnmove.io.clock import Zone
 from attnmove.io.columns import Columns as Names
 from attnmove.io.columns import find_columns
 from attnmove.serving.instants import instants_of
-from attnmove.serving.wire import NOBODY, check_number, read_question
+from attnmove.serving.wire import LONGEST_NAME, NOBODY, check_number, read_question
 
 _DELIMITERS = ",;\t|"
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*", re.ASCII)
-_LONGEST_NAME = 200
 _MOST_COLUMNS = 1_000
 _SOURCE = "the CSV"
+_ADVICE = "; say which with --columns"
+"""How find_columns goes on where columns are missing; here there is no such option to give."""
 
 Columns = tuple[Sequence[str], Sequence[str | float], Sequence[float], Sequence[float]]
 """User, time, lon, lat."""
@@ -99,7 +100,9 @@ def _columns(header: list[str]) -> list[int | None]:
         )
     try:
         found = find_columns(header, None, source=_SOURCE)
-    except DataError:
+    except DataError as error:
+        if _ADVICE not in str(error):
+            raise
         found = _one_person(header)
     names = [found.user, found.time, found.lon, found.lat]
     return [None if name is None else header.index(name) for name in names]
@@ -109,8 +112,8 @@ def _one_person(header: list[str]) -> Names:
     try:
         return find_columns(header, None, source=_SOURCE, one_user=NOBODY)
     except DataError as error:
-        # The advice is for the command line; here there is no option to give.
-        raise DataError(f"{str(error).partition('; say which')[0]}; name them time, lat, lon, and user") from None
+        what, advice, _ = str(error).partition(_ADVICE)
+        raise DataError(f"{what}; name them time, lat, lon, and user" if advice else what) from None
 
 
 def _picked(rows: Any, width: int, at: list[int], most: int) -> list[list[str]]:
@@ -118,7 +121,7 @@ def _picked(rows: Any, width: int, at: list[int], most: int) -> list[list[str]]:
     for row in rows:
         if not row:
             continue
-        if len(row) != width:
+        if len(row) < width or any(row[width:]):  # a delimiter at the end is not a value
             raise DataError(
                 f"{_SOURCE}, row {rows.line_num}: {len(row)} columns, but the header has {width}; correct or remove "
                 "that row"
@@ -134,5 +137,5 @@ def _degrees(texts: Sequence[str]) -> list[float]:
 
 
 def _check_names(users: Sequence[str]) -> None:
-    if any(len(user) > _LONGEST_NAME for user in users):
-        raise DataError(f"{_SOURCE}: a user of more than {_LONGEST_NAME} characters; is a quote missing?")
+    if any(len(user) > LONGEST_NAME for user in users):
+        raise DataError(f"{_SOURCE}: a user of more than {LONGEST_NAME} characters; is a quote missing?")

@@ -9,7 +9,8 @@ AttnMoveError
 ├── Unsupported     415  no such form of points
 ├── WrongShape      422  the body is JSON of another shape
 ├── WrongHost       421  asked by another name than the service has
-├── Gone            499  the client did not wait
+├── WrongOption     422  no such option in the address (a ConfigError)
+├── Gone            499  the client did not wait, or did not take the answer
 ├── Busy            503  too many requests wait already
 └── TooSlow         504  the answer was not ready in time
 """
@@ -32,6 +33,14 @@ class Malformed(AttnMoveError):
 
 class WrongShape(AttnMoveError):
     """The body is JSON, but not such as it should be."""
+
+    def __init__(self, message: str, where: str) -> None:
+        super().__init__(message)
+        self.where = where
+
+
+class WrongOption(ConfigError):
+    """An option of the address that there is not, or that is given twice."""
 
     def __init__(self, message: str, where: str) -> None:
         super().__init__(message)
@@ -63,7 +72,7 @@ class WrongHost(AttnMoveError):
 
 
 class Gone(AttnMoveError):
-    """The client did not wait for the answer."""
+    """The client did not wait for the answer, or did not take it."""
 
 
 class Busy(AttnMoveError):
@@ -90,6 +99,8 @@ STATUS: Mapping[type[AttnMoveError], tuple[int, str]] = {
     TooSlow: (504, "too_slow"),
 }
 """The status and the code of each error; any other is 500, internal, a RunError too: it names places on the disk."""
+
+NO_ROOM = "too many large requests are under way; ask again in a moment"
 
 CODES = {404: "not_found", 405: "wrong_method"}
 """What the router itself refuses."""

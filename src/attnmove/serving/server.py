@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from attnmove.errors import MissingExtra, RunError
+from attnmove.errors import ConfigError, MissingExtra, RunError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -35,7 +35,10 @@ def is_loopback(host: str) -> bool:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any that is free. Raises RunError when it cannot be had."""
+    """A listening socket; port 0 takes any that is free.
+
+    Raises RunError when it cannot be had, ConfigError for a host that can be none.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP: only then asyncio sends what it has at once, instead of waiting 40 ms for the client's receipt.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -44,6 +47,9 @@ def open_socket(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
         listening.listen(_BACKLOG)
         return listening
+    except (TypeError, ValueError) as error:  # what cannot even be looked up
+        listening.close()
+        raise ConfigError(f"--host: expected a name or an address such as 127.0.0.1, found {host!a}") from error
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or str(error)
@@ -62,8 +68,11 @@ def run(app: FastAPI, listening: socket.socket, *, patience_s: float, ready: Cal
     """Serve until SIGINT or SIGTERM; requests that are being answered then have `patience_s` seconds to finish."""
     import uvicorn
 
+    from attnmove.serving.connection import Connection
+
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -15,7 +15,8 @@ from attnmove.serving.refusals import Malformed, TooLarge, WrongShape
 
 NOBODY = "somebody"
 """The user of points that name none."""
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
+"""Characters of a user; a user that is a number has 64 bits."""
 _MOST_MINUTES = 10**9
 
 Degrees = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -26,7 +27,9 @@ MaxGap = Annotated[StrictStr, Field(max_length=40)] | Annotated[StrictInt, Field
 class Point(BaseModel):
     """A fix: who was where and when. Further members are ignored."""
 
-    user: Annotated[StrictStr, Field(max_length=_LONGEST_NAME)] | StrictInt = NOBODY
+    user: Annotated[StrictStr, Field(max_length=LONGEST_NAME)] | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] = (
+        NOBODY
+    )
     time: StrictStr | StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)] = Field(
         description="ISO 8601 text, or seconds, milliseconds, … since 1970; text without an offset is in the run's zone"
     )
@@ -145,7 +148,7 @@ def read_question(body: bytes, most: int) -> tuple[list[Point], dict[str, Any]]:
     if isinstance(content, dict):
         unknown = next((name for name in content if name not in Question.model_fields), None)
         if unknown is not None:
-            raise WrongShape(f"{unknown[:_LONGEST_NAME]}: there is no such option", unknown[:_LONGEST_NAME])
+            raise WrongShape(f"{unknown[:LONGEST_NAME]}: there is no such option", unknown[:LONGEST_NAME])
         points = content.get("points")
         check_number(len(points) if isinstance(points, list) else 0, most)
     try:
@@ -178,8 +181,15 @@ def schema_of_question() -> dict[str, Any]:
 
 
 def _explained(error: ValidationError) -> WrongShape:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    # A union names the branch it tried; people know the member only.
-    parts = [str(part) for part in first["loc"] if not re.search(r"[\[\]-]|^(str|int|float)$", str(part))]
-    where = ".".join(parts) or "body"
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    where = _where(errors[0]["loc"])
+    here = [one for one in errors if _where(one["loc"]) == where]
+    # Of a union, the branch that has the right type says more than those that have not.
+    first = next((one for one in here if not one["type"].endswith("_type")), here[0])
     return WrongShape(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", where)
+
+
+def _where(loc: tuple[int | str, ...]) -> str:
+    # A union names the branch it tried; people know the member only.
+    parts = [str(part) for part in loc if not re.search(r"[\[\]-]|^(str|int|float)$", str(part))]
+    return ".".join(parts) or "body"

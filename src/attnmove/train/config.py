@@ -14,6 +14,15 @@ _CHOICES = {
 }
 
 
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def check_device(device: str) -> None:
+    """Raise ConfigError for a name of no device; whether this machine has it is another matter."""
+    if device not in DEVICES:
+        raise ConfigError(f"device: expected one of {', '.join(DEVICES)}, found {device!r}")
+
+
 @dataclass(frozen=True)
 class Training:
     """Settings of the one loop."""

@@ -23,7 +23,7 @@ from attnmove.nets.layers import Network
 from attnmove.nouns import Bool, Int64
 from attnmove.prep.hide import redraw
 from attnmove.train.checkpoint import Progress, Weights, load_checkpoint, save_checkpoint, weights_of
-from attnmove.train.config import Training
+from attnmove.train.config import Training, check_device
 
 _SCORED_AT_ONCE = 1 << 24
 """Logits, or numbers about candidates, held at a time while validating."""
@@ -55,9 +55,7 @@ Tell = Callable[[dict[str, float]], None]
 
 def accelerator_for(device: str, precision: str = "fp32") -> Accelerator:
     """The device, precision and processes to train with: `auto` takes the best device there is."""
-    known = ("auto", "cpu", "cuda", "mps")
-    if device not in known:
-        raise ConfigError(f"device: expected one of {', '.join(known)}, found {device!r}")
+    check_device(device)
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device: there is no CUDA device here; say cpu or auto")
     if device == "mps" and not torch.backends.mps.is_available():
