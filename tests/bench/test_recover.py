@@ -103,9 +103,7 @@ def test_nothing_is_started_for_what_cannot_be_recovered(home: Path, monkeypatch
         return str(caught.value)
 
     assert refused("small", "nowhere") == f"{home}/nowhere: not a run (no config.json); make one with attnmove train"
-    assert refused("strange", "vote").startswith(
-        f"{home}/vote: the run was trained on other days than these: its locations"
-    )
+    assert refused("strange", "vote").startswith(f"{home}/vote: the run does not fit this dataset: its locations")
     assert refused("young", "vote") == f"{home}/young: no test days to recover; ask for another --split"
 
 

@@ -208,7 +208,7 @@ BAD = {
     ("{points}", "nowhere"): "not a run",
     ("nowhere.csv", "{run}"): "there is no such file",
     ("{points}", "{run}", "--max-gap", "long"): "expected a length of time such as 4h",
-    ("{points}", "{run}", "--max-gap", "0m"): "expected a minute or more",
+    ("{points}", "{run}", "--max-gap", "0m"): "expected whole minutes, 1 or more",
     ("{points}", "{run}", "--min-confidence", "2"): "expected a number from 0 to 1",
     ("{points}", "{run}", "--precision", "0.5", "--min-confidence", "0.5"): "found both; leave one out",
     ("{points}", "{run}", "--precision", "1"): "is not reached",

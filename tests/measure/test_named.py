@@ -44,7 +44,7 @@ def test_a_run_may_come_from_other_days_of_the_same_locations_only(dataset: Path
     (row,) = evaluate_named(fewer, [str(tmp_path / "run")]).rows
     assert row["trained_on"] != row["dataset_hash"]
     elsewhere = write_small(tmp_path / "elsewhere", centres=False)
-    with pytest.raises(DataError, match="other locations"):
+    with pytest.raises(DataError, match="its locations are not those of the dataset"):
         evaluate_named(elsewhere, [str(tmp_path / "run")])
 
 

@@ -60,8 +60,7 @@ class Run:
         why = self.misfit(dataset)
         if why:
             raise DataError(
-                f"the run was trained on other days than these: {why}; train on this dataset, or evaluate the one it "
-                "was trained on"
+                f"the run does not fit this dataset: {why}; train on this one, or evaluate the one it was trained on"
             )
 
     def misfit(self, dataset: Dataset) -> str:
