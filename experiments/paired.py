@@ -26,6 +26,8 @@ OTHERS = (*SLICED, *(name for name in WHOLE if name not in ("attnmove-relu", "at
 PLAN = (Task(OTHERS),)
 SEEDS = 3
 METRICS = ("recall", "map")
+HASH = 12
+"""Characters of the dataset's hash in a row, as file names and tables have them."""
 COLUMNS = ("dataset", "dataset_hash", "model", "slice", "n", "users", "metric", "difference", "low", "high", "seeds")
 
 
@@ -61,7 +63,7 @@ def differences(asked: Asked, name: str) -> Iterator[Row]:
             ends = intervals_of_sums(sums[n > 0], n[n > 0], np.random.default_rng(0))
             for metric, total, end in zip(METRICS, sums.sum(axis=0).tolist(), ends, strict=True):
                 numbers = [round(value, 6) for value in (total / n.sum(), end.low, end.high)]
-                facts = (name, dataset.hash, model, label, int(n.sum()), int((n > 0).sum()), metric)
+                facts = (name, dataset.hash[:HASH], model, label, int(n.sum()), int((n > 0).sum()), metric)
                 yield dict(zip(COLUMNS, (*facts, *numbers, f"{mine[1]}-{other[1]}"), strict=True))
 
 

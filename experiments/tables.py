@@ -372,4 +372,4 @@ def _paired(path: Path, rows: Sequence[Row]) -> list[Row]:
     if not path.exists() or not rows:
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["dataset_hash"] == rows[0]["dataset_hash"]]
+        return [row for row in csv.DictReader(file) if rows[0]["dataset_hash"].startswith(row["dataset_hash"])]
