@@ -20,6 +20,7 @@ from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
 from attnmove.models.registry import make_model
 from attnmove.models.runs import load_model, load_run, train_run
 from attnmove.prep.dataset import Dataset, read_dataset
+from attnmove.prep.pipeline import prepare
 from measure.datasets import write_small
 
 SMALL = {"width": 8, "epochs": 5, "batch_days": 4, "patience": 0}
@@ -293,6 +294,27 @@ def test_deeply_nested_facts_and_pipes_are_refused(tmp_path: Path, dataset: Data
 def test_a_device_that_cannot_be_is_refused_by_every_model(model: str) -> None:
     with pytest.raises(ConfigError, match="device: expected one of auto, cpu, cuda, mps, found 'nonsense'"):
         make_model(model, device="nonsense")
+
+
+def test_what_may_not_be_read_is_not_called_damaged(
+    tmp_path: Path, folder: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rights themselves are not taken away: who runs the tests may have all of them."""
+    train_run(dataset, "vote", tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr("attnmove.models.runs.os.access", lambda path, mode: False)
+        with pytest.raises(RunError, match=r"^\S+model\.safetensors: may not be read; ask its owner"):
+            load_run(tmp_path / "run")
+
+    def refuse(path: object, *parts: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("attnmove.prep.dataset.pq.read_table", refuse)
+    with pytest.raises(RunError, match=r"parquet: may not be read; ask its owner"):
+        read_dataset(folder)
+    monkeypatch.setattr("attnmove.io.tabular.pq.read_schema", refuse)
+    with pytest.raises(DataError, match=r"days\.parquet: may not be read; ask its owner"):
+        prepare(folder / "days.parquet", timezone="UTC")
 
 
 def test_a_seed_that_cannot_be_is_refused() -> None:

@@ -201,6 +201,8 @@ def _decode(file: Path, number: int, line: bytes) -> str:
 def _parquet_header(file: Path) -> _Header:
     try:
         schema = pq.read_schema(file)
+    except PermissionError as error:
+        raise DataError(f"{file}: may not be read; ask its owner for the right to") from error
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise DataError(f"{file}: not a Parquet file, or cut off ({reason}); fetch or write it again") from error

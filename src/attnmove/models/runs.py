@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -220,10 +221,13 @@ def load_run(folder: Path | str, *, device: str = "auto") -> Run:
     lost = [name for name, kind in _FACTS.items() if type(facts.get(name)) is not kind]
     if lost:
         raise RunError(f"{folder}/config.json: no {lost[0]}, or not such as it should be; train it again")
+    weights = folder / "model.safetensors"
+    if weights.is_file() and not os.access(weights, os.R_OK):  # the library would say that it is not there
+        raise RunError(f"{weights}: may not be read; ask its owner for the right to")
     try:
-        if not (folder / "model.safetensors").is_file():
+        if not weights.is_file():
             raise FileNotFoundError
-        state = load_file(folder / "model.safetensors")
+        state = load_file(weights)
         model = make_model(facts["model"], settings=facts["settings"], seed=facts["seed"], device=device)
         return Run(facts["model"], model.restore(state), facts, metrics, folder)
     except FileNotFoundError as error:

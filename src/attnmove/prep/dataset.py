@@ -258,6 +258,8 @@ def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
         table = pq.read_table(path)
     except FileNotFoundError as error:
         raise RunError(f"{path}: not there; prepare the dataset again") from error
+    except PermissionError as error:
+        raise RunError(f"{path}: may not be read; ask its owner for the right to") from error
     except (pa.ArrowException, OSError) as error:
         raise RunError(f"{path}: not a Parquet file, or cut off; prepare the dataset again") from error
     lost = [name for name in columns if name not in table.column_names]
