@@ -15,33 +15,14 @@ from attnmove.models.evidence import play as play_module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.clues import Asked, Pairs, analogy_clues, day_clues, past_clues
 from attnmove.models.evidence.crowd import Crowd
-from attnmove.models.evidence.features import ABSENT, FEATURES, NAMES
+from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES
 from attnmove.models.evidence.gather import gather
 from attnmove.models.evidence.play import Play
-from attnmove.nouns import MISSING, Cases, Locations
-from builders import asked
+from attnmove.nouns import MISSING, Cases
+from builders import asked, people
 
-OF_THE_USER = [name for name, feature in FEATURES.items() if feature.family in ("day", "past")]
+OF_THE_USER = list(IN_PLAY)
 Values = dict[str, float]
-
-
-def people(seed: int, *, centres: float = 1.0) -> Cases:
-    """A few people among a few places on days with days between them, in several draws, a day without a visible slot;
-    a share of the locations has a centre."""
-    rng = np.random.default_rng(seed)
-    n_slots, n_places = int(rng.integers(12, 49)), int(rng.integers(8, 31))
-    rows: dict[str, list[str]] = {}
-    for user in range(int(rng.integers(3, 7))):
-        mine = [chr(ord("A") + int(place)) for place in rng.integers(0, min(26, n_places), 6)] + ["."] * 3
-        rows[f"u{user}"] = [" ".join(rng.choice(mine, n_slots)) for _ in range(int(rng.integers(4, 11)))]
-    cases = asked(rows, n_locations=n_places)
-    date = np.datetime64("2024-03-04") + np.cumsum(rng.integers(1, 5, len(cases)))
-    cases = replace(cases, date=date, past_date=date).rows(np.sort(rng.integers(0, len(cases), 2 * len(cases))))
-    hidden = rng.random(cases.hidden.shape) < 0.4
-    hidden[rng.integers(len(cases))] = True
-    lon = np.where(rng.random(n_places) < centres, 116.3 + 0.1 * rng.random(n_places), np.nan)
-    lat = 39.9 + 0.1 * rng.random(n_places)
-    return replace(cases, hidden=hidden, locations=Locations(cases.locations.name, lon, lat, cases.locations.key))
 
 
 @dataclass(frozen=True)

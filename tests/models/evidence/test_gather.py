@@ -18,7 +18,14 @@ from attnmove.models.evidence.gather import Evidence, gather, in_parts
 from attnmove.nouns import MISSING, Cases, Locations
 from builders import asked
 
-NOT_OF_THE_USER = [name for name, feature in FEATURES.items() if feature.family in ("others", "space", "target")]
+OF_THE_WAY = ("km_from", "km_towards", "km_onwards", "km_backwards", "km_curve", "speed_prev", "speed_next")
+OF_A_LIFE = ("radius_km", "home_share")
+NOT_OF_THE_USER = [
+    name
+    for name, feature in FEATURES.items()
+    if feature.family in ("others", "space", "target") and name not in (*OF_THE_WAY, *OF_A_LIFE)
+]
+"""The rest is in the tests of clues, course and nearby."""
 
 
 def people(seed: int, *, centres: float = 1.0, n_slots: int = 24, n_places: int = 30) -> Cases:

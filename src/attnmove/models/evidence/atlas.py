@@ -60,6 +60,10 @@ class Atlas:
         mean = np.nansum(far, axis=1) / np.maximum(count, 1)
         return np.where(count > 0, mean, np.nan).astype(np.float32)
 
+    def at(self, i: npt.NDArray[Any]) -> Float32:
+        """(…, 3) where locations lie; NaN where one is not known or MISSING."""
+        return np.where(self._is_known(i)[..., None], self.position_km[i], np.float32(np.nan))
+
     def km(self, i: npt.NDArray[Any], j: npt.NDArray[Any]) -> Float32:
         """Kilometres between locations, element by element; NaN where one is not known or MISSING."""
         apart = self.position_km[i]

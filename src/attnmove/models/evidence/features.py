@@ -38,7 +38,12 @@ visible part resembles today's."""
 LOCAL_DECAYS = (2.0, 8.0)
 """Slots around the target over which a last day's agreement with today counts."""
 
-FEATURES: dict[str, Feature] = {
+NEAR_KM = (0.75, 3.0)
+"""Kilometres over which what speaks for a place speaks for places around it; the second is four times the first."""
+NEAR = {"day_4.0": "day", "past_all_2.0": "past", "past_alike_6.0": "past", "analogy": "past"}
+"""Numbers about a place that are looked at around it too, and their families."""
+
+IN_PLAY: dict[str, Feature] = {
     **{f"day_{d}": Feature("day", f"share of today's sightings, fading over {d} slots") for d in DAY_DECAYS},
     "day_weight": Feature("day", "sightings of today here, fading over 1.5 slots"),
     "day_share": Feature("day", "share of today's sightings"),
@@ -68,6 +73,18 @@ FEATURES: dict[str, Feature] = {
     "analogy": Feature("past", "share of earlier sightings at this time with similar places before and after"),
     "analogy_either": Feature("past", "the same, one of the two sides similar"),
     "analogy_both": Feature("past", "the same, both sides similar, whatever the time within four hours"),
+}
+"""What is known of places in play only: where the user is seen today or was on the last days."""
+
+FEATURES: dict[str, Feature] = IN_PLAY | {
+    **{
+        f"near_{name}_{km}": Feature(family, f"{name} of the other places in play, fading over {km} km")
+        for name, family in NEAR.items()
+        for km in NEAR_KM
+    },
+    "km_today": Feature("day", "kilometres to the nearest other place of today", UNKNOWN),
+    "km_home": Feature("past", "kilometres to the place where the user was most", UNKNOWN),
+    "km_second": Feature("past", "kilometres to the place where the user was second most", UNKNOWN),
     "crowd": Feature("others", "visits of others"),
     "crowd_now": Feature("others", "visits of others at this time of day"),
     "crowd_people": Feature("others", "others who were here"),
@@ -84,6 +101,11 @@ FEATURES: dict[str, Feature] = {
     "detour_ratio": Feature("space", "the way through it over the way straight on", UNKNOWN),
     "speed": Feature("space", "kilometres a slot on the faster of both legs", UNKNOWN),
     "spacing_km": Feature("space", "kilometres between locations here", UNKNOWN),
+    "km_from": Feature("space", "kilometres from the last other place before the place before", UNKNOWN),
+    "km_towards": Feature("space", "kilometres to the next other place after the place after", UNKNOWN),
+    "km_onwards": Feature("space", "kilometres from where going on as before leads within an hour", UNKNOWN),
+    "km_backwards": Feature("space", "kilometres from where one comes from, going as after, within an hour", UNKNOWN),
+    "km_curve": Feature("space", "kilometres from a smooth way between the sides at the time of the target", UNKNOWN),
     "slot": Feature("target", "the slot of the day, in hours"),
     "weekday": Feature("target", "0 on Mondays"),
     "gap_prev": Feature("target", "slots since the visible slot before", FAR),
@@ -95,6 +117,10 @@ FEATURES: dict[str, Feature] = {
     "n_days_past": Feature("target", "last days that are known"),
     "n_play": Feature("target", "places in play"),
     "stay": Feature("target", "how often the user is at the same place one slot later"),
+    "speed_prev": Feature("target", "kilometres a slot on the way to the place before", UNKNOWN),
+    "speed_next": Feature("target", "kilometres a slot on the way from the place after", UNKNOWN),
+    "radius_km": Feature("target", "kilometres the user was from home on average", UNKNOWN),
+    "home_share": Feature("target", "share of earlier sightings at home, the place where the user was most"),
 }
 
 NAMES = tuple(FEATURES)

@@ -13,16 +13,16 @@ import numpy as np
 
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.clues import Asked, Clues, Pairs, analogy_clues, day_clues, past_clues
+from attnmove.models.evidence.course import course_clues
 from attnmove.models.evidence.crowd import Crowd, Moves, found
-from attnmove.models.evidence.features import ABSENT, FEATURES, NAMES, column, columns_of
+from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES, column, columns_of
+from attnmove.models.evidence.nearby import nearby_clues
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Cases, Float32, Int32, Int64, weekday
 
 _MOVES = 12
 """Most frequent moves of others from the place before, and to the place after, that become candidates."""
 _POPULAR = 10
-_N_PLAY = len([feature for feature in FEATURES.values() if feature.family in ("day", "past")])
-"""The first columns: what is known of places in play only."""
 _TARGETS_AT_ONCE, _ROWS_AT_ONCE = 256, 256
 """How much evidence is held at a time, but for the last row: some 100 candidates a target, 300 bytes each."""
 
@@ -89,19 +89,22 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
     slot = asked.slot[target]
     visits = crowd.visits_at(number[target], place, slot, cases.n_slots)
     rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
-    rest |= _space_clues(asked, target, place, between, atlas) | _target_clues(cases, asked, play, atlas, target)
+    near, life = nearby_clues(asked, play, pairs, mine, key, atlas)
+    course, pace = course_clues(cases, target, place, atlas)
+    rest |= near | course | _space_clues(asked, target, place, between, atlas)
+    rest |= {name: value[target] for name, value in (_target_clues(cases, asked, play, atlas) | life | pace).items()}
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):
         rest |= _move_clues(name, moves, key, n)
-    values = np.empty((len(key), len(NAMES)), dtype=np.float32)
-    values[:, :_N_PLAY] = ABSENT[:_N_PLAY]
-    values[np.searchsorted(key, pairs.target * n + play.place[pairs.entry]), :_N_PLAY] = _table(mine, NAMES[:_N_PLAY])
-    values[:, _N_PLAY:] = _table(rest, NAMES[_N_PLAY:])
+    values, known = np.empty((len(key), len(NAMES)), dtype=np.float32), len(IN_PLAY)
+    values[:, :known] = ABSENT[:known]
+    values[np.searchsorted(key, pairs.target * n + play.place[pairs.entry]), :known] = _table(mine, NAMES[:known])
+    values[:, known:] = _table(rest, NAMES[known:])
     return Evidence(
         index=cases.index,
         start=np.searchsorted(target, np.arange(len(asked) + 1)),
         place=place.astype(np.int32),
         values=values,
-        position_km=np.where(atlas.known[place][:, None], atlas.position_km[place], np.float32(np.nan)),
+        position_km=atlas.at(place),
     )
 
 
@@ -188,8 +191,8 @@ def _space_clues(asked: Asked, target: Int64, place: Int64, between: Float32, at
     }
 
 
-def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas, target: Int64) -> Clues:
-    """What kind of question it is, whoever the candidate."""
+def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas) -> Clues:
+    """What kind of question it is, whoever the candidate; a value a target."""
     last = play.last.loc
     tried = (last[:, :, 1:] != MISSING) & (last[:, :, :-1] != MISSING)
     stayed = tried & (last[:, :, 1:] == last[:, :, :-1])
@@ -197,7 +200,7 @@ def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas, target: 
     n_places = np.bincount(play.row, play.seen_today.any(axis=1), len(cases))
     day = cases.date.astype("datetime64[D]").astype(np.int64)
     far = ABSENT[[column("gap_prev"), column("gap_next")]]
-    of_target: Clues = {
+    return {
         "slot": asked.slot * (24 / cases.n_slots),
         "weekday": weekday(day)[asked.row],
         "gap_prev": np.where(asked.prev == MISSING, far[0], asked.gap_prev),
@@ -210,4 +213,3 @@ def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas, target: 
         "n_play": np.diff(play.start)[asked.row],
         "stay": stay[asked.row],
     }
-    return {name: value[target] for name, value in of_target.items()}

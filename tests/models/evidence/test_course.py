@@ -1,0 +1,100 @@
+"""The way before and after a target, against a slow loop written from the descriptions of the features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import nan
+
+import numpy as np
+import pytest
+
+from attnmove.models.evidence.atlas import Atlas
+from attnmove.models.evidence.course import course_clues, sides_of
+from attnmove.nouns import MISSING, Cases
+from builders import asked, people
+
+
+def slowly(cases: Cases, row: int, slot: int, place: int) -> dict[str, float]:
+    """What the way says of one place, by going through the visible slots one by one."""
+    today = {s: p for s, p in enumerate(cases.visible[row].tolist()) if p != MISSING}
+    before = [s for s in sorted(today, reverse=True) if s < slot]
+    after = [s for s in sorted(today) if s > slot]
+    sphere = cases.locations.on_sphere
+    position = np.where(np.isfinite(sphere).all(axis=1, keepdims=True), sphere * 6371.0088, nan)
+    here = position[place]
+
+    def apart(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.linalg.norm(one - other))
+
+    def stride(side: list[int]) -> np.ndarray:
+        if len(side) < 2:
+            return np.full(3, nan)
+        return (position[today[side[0]]] - position[today[side[1]]]) / abs(side[1] - side[0])
+
+    def to_other(side: list[int]) -> float:
+        others = [today[s] for s in side if today[s] != today[side[0]]]
+        return apart(position[others[0]], here) if others else nan
+
+    def to_going_on(side: list[int]) -> float:
+        return apart(position[today[side[0]]] + stride(side) * min(2, abs(side[0] - slot)), here) if side else nan
+
+    def leaning(side: list[int], gap: int) -> np.ndarray:
+        lively = len(side) > 1 and abs(side[1] - side[0]) <= 3
+        return np.nan_to_num(stride(side)) * min(3, gap) if lively else np.zeros(3)
+
+    def to_curve() -> float:
+        if not (before and after):
+            return nan
+        gap = after[0] - before[0]
+        t = (slot - before[0]) / gap
+        ends = (2 * t**3 - 3 * t**2 + 1) * position[today[before[0]]] + (3 * t**2 - 2 * t**3) * position[
+            today[after[0]]
+        ]
+        # The way after the target leads from its side on; towards the target it is the other way round.
+        bends = (t**3 - 2 * t**2 + t) * leaning(before, gap) - (t**3 - t**2) * leaning(after, gap)
+        return apart(ends + bends, here)
+
+    return {
+        "km_from": to_other(before),
+        "km_towards": to_other(after),
+        "km_onwards": to_going_on(before),
+        "km_backwards": to_going_on(after),
+        "km_curve": to_curve(),
+        "speed_prev": float(np.linalg.norm(stride(before))),
+        "speed_next": float(np.linalg.norm(stride(after))),
+    }
+
+
+@pytest.mark.parametrize(("seed", "centres"), [(0, 1.0), (1, 1.0), (2, 0.6), (3, 0.0)])
+def test_the_way_is_what_the_descriptions_say(seed: int, centres: float) -> None:
+    cases, rng = people(seed, centres=centres), np.random.default_rng(seed)
+    target = np.sort(rng.integers(0, len(cases.index), 200))
+    place = rng.integers(0, len(cases.locations), 200)
+    of_candidate, of_target = course_clues(cases, target, place, Atlas.of(cases.locations))
+    clues = of_candidate | {name: value[target] for name, value in of_target.items()}
+    for at, (which, where) in enumerate(zip(target.tolist(), place.tolist(), strict=True)):
+        row, slot = cases.index[which].tolist()
+        found = {name: float(value[at]) for name, value in clues.items()}
+        # Positions are kept to half a metre.
+        assert found == pytest.approx(slowly(cases, row, slot, where), rel=1e-5, abs=4e-3, nan_ok=True)
+
+
+def test_the_other_place_is_the_nearest_that_is_not_the_side() -> None:
+    before, after = sides_of(asked({"a": ["A B B c D D E", ". . a . . B C", "B A a . . . .", "a b . . c . ."]}))
+    assert before.near.tolist() == [1, MISSING, 0, MISSING, MISSING, MISSING]
+    assert before.next.tolist() == [1, MISSING, 1, MISSING, MISSING, MISSING]
+    assert before.other.tolist() == [0, MISSING, 1, MISSING, MISSING, MISSING]
+    assert before.gap.tolist() == [1, 0, 1, 0, 0, 0]
+    assert after.near.tolist() == [3, 1, MISSING, MISSING, MISSING, MISSING]
+    assert after.next.tolist() == [3, 2, MISSING, MISSING, MISSING, MISSING]
+    assert after.other.tolist() == [4, 2, MISSING, MISSING, MISSING, MISSING]
+    assert (after.gap.tolist(), after.step.tolist()) == ([1, 3, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1])
+
+
+def test_a_row_alone_ends_where_it_ends() -> None:
+    alone = asked({"a": ["a B C d"]})
+    before, after = sides_of(alone)
+    assert (before.near.tolist(), before.other.tolist()) == ([MISSING, 2], [MISSING, 1])
+    assert (after.near.tolist(), after.other.tolist()) == ([1, MISSING], [2, MISSING])
+    unseen = replace(alone, hidden=np.ones_like(alone.hidden))
+    assert all(side.near.tolist() == [MISSING] * 4 for side in sides_of(unseen))
