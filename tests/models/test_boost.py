@@ -19,7 +19,7 @@ def evidence_of(made: Evidential) -> object:
 
 
 def test_with_few_trees_everybody_passes_through_all_of_them() -> None:
-    few, evidence = model().scorer._trees.first(20), evidence_of(model())
+    few, evidence = model().scorer._trees.first(module._ROUNDS[0][0]), evidence_of(model())
     assert np.array_equal(ranked(in_stages(few), evidence), few.predict(evidence.values))
 
 

@@ -23,8 +23,8 @@ def evidence_of(cases: Cases) -> Evidence:
     return gather(cases, Crowd.of(cases), Atlas.of(cases.locations))
 
 
-def in_steps(weight: float) -> float:
-    return round(weight * 4096) / 4096
+def in_steps(weight: float, steps: int) -> float:
+    return round(weight * steps) / steps
 
 
 def slowly(cases: Cases, evidence: Evidence, target: int) -> dict[int, dict[str, float]]:
@@ -45,7 +45,9 @@ def slowly(cases: Cases, evidence: Evidence, target: int) -> dict[int, dict[str,
     for place in candidates:
         others = [p for p in (today | set(then)) - {place} if not np.isnan(km(place, p))]
         out[place] = {
-            f"near_{name}_{width}": sum(in_steps(own[p][name]) * in_steps(exp(-km(place, p) / width)) for p in others)
+            f"near_{name}_{width}": sum(
+                in_steps(own[p][name], 4096) * in_steps(exp(-km(place, p) / width), 2048) for p in others
+            )
             for name in NEAR
             for width in NEAR_KM
         }

@@ -96,7 +96,7 @@ def day_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
     distance = _apart(play.n_slots)
     clues: Clues = {}
     for decay in DAY_DECAYS:
-        kernel = exact(np.exp(-distance / decay))
+        kernel = _exact(np.exp(-distance / decay))
         weight = (seen @ kernel)[pairs.entry, slot]
         total = ((play.visible != MISSING) @ kernel)[row, slot]
         clues[f"day_{decay}"] = weight / (total + 0.05)
@@ -118,7 +118,7 @@ def past_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
     slot, row = asked.slot[pairs.target], asked.row[pairs.target]
     fixes, t, n_rows = play.fixes, play.n_slots, len(play.visible)
     kernels = [np.exp(-0.5 * (_apart(t) / width) ** 2) for width in CLOCK_WIDTHS]
-    kernel = exact(np.concatenate(kernels, axis=1))  # (T, widths * T)
+    kernel = _exact(np.concatenate(kernels, axis=1))  # (T, widths * T)
     at_place, at_row = (number * kernel.shape[1] + slot for number in (pairs.entry, row))  # in the flat tables below
     clues: Clues = {}
     for name, of_day in _day_weights(play).items():
@@ -145,7 +145,7 @@ def _day_weights(play: Play) -> dict[str, Float64]:
         "kind": (last.same_kind, -last.age / 30.0),
         "alike": (last.there, 6.0 * play.resemblance - last.age / 60.0),
     }
-    return {name: exact(np.where(counts[name][0], np.exp(counts[name][1]), 0)) for name in DAY_WEIGHTS}
+    return {name: _exact(np.where(counts[name][0], np.exp(counts[name][1]), 0)) for name in DAY_WEIGHTS}
 
 
 def _visit_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
@@ -210,7 +210,7 @@ def analogy_clues(asked: Asked, play: Play, pairs: Pairs, atlas: Atlas) -> Clues
     pair, target, row, day = pair[near], target[near], row[near], day[near]
     close = np.exp(-0.5 * apart[near] ** 2)
     for decay in LOCAL_DECAYS:
-        kernel = exact(np.exp(-_apart(t) / decay))
+        kernel = _exact(np.exp(-_apart(t) / decay))
         same, other = (part.astype(np.float64) @ kernel for part in play.agreement)  # (R, W, T)
         agrees = np.exp(2.0 * same - other)[row, day, asked.slot[target]]
         clues[f"local_{decay}"] = _shares(pair, target, agrees * close, pairs, 0.5)
@@ -242,7 +242,7 @@ def _shares(pair: Int64, target: Int64, weight: npt.NDArray[Any], pairs: Pairs, 
     return of_pair / (of_target[pairs.target] + calm)
 
 
-def exact(weights: Float64) -> Float64:
+def _exact(weights: Float64) -> Float64:
     """The weights in steps of 1/4096.
 
     Products and sums of such numbers have no rounding error, so that a matrix product gives the same whatever else is

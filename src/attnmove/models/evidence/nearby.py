@@ -6,13 +6,21 @@ Letters as in play.py; U candidates of a row, those of all its targets; P places
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Asked, Clues, Pairs, exact
+from attnmove.models.evidence.clues import Asked, Clues, Pairs
 from attnmove.models.evidence.features import NEAR, NEAR_KM
 from attnmove.models.evidence.play import Play
-from attnmove.nouns import MISSING, Float32, Float64, Int64
+from attnmove.nouns import MISSING, Bool, Float32, Int64
+
+_FAR_KM = np.float32(1e5)
+"""Farther than any two places: how far one is whose centre is not known."""
+_VALUE_STEPS, _FADING_STEPS = np.float32(4096), np.float32(2048)
+"""A share in steps of the one times a weight in steps of the other, added up over places whose shares sum to one, is a
+whole number that 32 bits hold: sums have no rounding error, whatever else is multiplied in one go."""
 
 
 def nearby_clues(asked: Asked, play: Play, pairs: Pairs, mine: Clues, key: Int64, atlas: Atlas) -> tuple[Clues, Clues]:
@@ -25,28 +33,67 @@ def nearby_clues(asked: Asked, play: Play, pairs: Pairs, mine: Clues, key: Int64
     key
         (E,) target * L + place of the candidates, ascending.
     """
-    n = len(atlas.known)
+    n, n_rows = len(atlas.known), len(play.visible)
     target, place = np.divmod(key, n)
-    row = asked.row[target]
-    of_row, candidate = np.unique(row * n + place, return_inverse=True)
-    u_row, u = of_row // n, _within(of_row // n)
-    p = _within(play.row)
-    km = _distances(play, of_row, atlas)  # (R, U, P)
-    there = np.zeros((len(play.visible), km.shape[2]), dtype=np.int64)
-    there[play.row, p] = play.place
-    itself = np.zeros(km.shape, dtype=np.bool_)
-    itself[u_row, u] = there[u_row] == (of_row % n)[:, None]
-    clues = _sums_around(asked, play, pairs, mine, _fading(km, itself), (u_row[candidate], u[candidate], target))
-    today = np.zeros(there.shape, dtype=np.bool_)
-    today[play.row, p] = play.seen_today.any(axis=1)
-    others = np.where(today[:, None] & ~itself & ~np.isnan(km), km, np.float32(np.inf))
-    nearest = others.min(axis=2)[u_row, u][candidate]
-    clues["km_today"] = np.where(np.isinf(nearest), np.nan, nearest)
+    row_place, at = np.unique(asked.row[target] * n + place, return_inverse=True)
+    candidates = Rows.of(*np.divmod(row_place, n))
+    places = Rows.of(play.row, play.place)
+    km = candidates.km_to(places, n_rows, atlas)
+    asks = np.zeros(n_rows, dtype=np.bool_)
+    asks[asked.row] = True
+    own = np.flatnonzero(asks[play.row])  # where a row asks, all its places in play are candidates
+    same = np.searchsorted(row_place, play.row[own] * n + play.place[own])
+    itself = candidates.row[same], candidates.number[same], places.number[own]
+    clues = _sums_around(asked, pairs, mine, _fading(km, itself), candidates, places, target, at)
+    today = places.only(np.asarray(play.seen_today.any(axis=1)))
+    clues["km_today"] = _to_another(candidates, today, n_rows, atlas)[at]
     count = np.bincount(play.fixes.entry, minlength=len(play.place))
     homes = _most_visited(play, count)
     for name, home in zip(("km_home", "km_second"), homes, strict=True):
-        clues[name] = np.where(home[row] == MISSING, np.nan, km[row, u[candidate], np.append(p, 0)[home[row]]])
+        of_row = home[candidates.row]
+        there = km[candidates.row, candidates.number, np.append(places.number, 0)[of_row]]
+        clues[name] = np.where((of_row == MISSING) | (there >= _FAR_KM), np.nan, there)[at]
     return clues, _life(asked, play, count, homes[0], atlas)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Places of rows, row by row."""
+
+    row: Int64
+    place: Int64
+    number: Int64
+    """0, 1, 2, … within each row."""
+
+    @classmethod
+    def of(cls, row: Int64, place: Int64) -> Rows:
+        return cls(row, place, _within(row))
+
+    def only(self, some: Bool) -> Rows:
+        """Those of the places."""
+        return Rows.of(self.row[some], self.place[some])
+
+    @property
+    def most(self) -> int:
+        """Places of a row at most, but one at least."""
+        return int(self.number.max(initial=0)) + 1
+
+    def km_to(self, others: Rows, n_rows: int, atlas: Atlas) -> Float32:
+        """(n_rows, most, others.most) kilometres between the places of a row and the others of the row; very many where
+        a centre is not known or there are fewer places."""
+        one, other = self._positions(n_rows, 2 * _FAR_KM, atlas), others._positions(n_rows, -2 * _FAR_KM, atlas)
+        squares = np.zeros((n_rows, self.most, others.most), dtype=np.float32)
+        for x, y in zip(one, other, strict=True):
+            apart = x[:, :, None] - y[:, None]
+            squares += np.square(apart, out=apart)
+        return np.sqrt(squares, out=squares)
+
+    def _positions(self, n_rows: int, unknown: np.float32, atlas: Atlas) -> Float32:
+        """(3, n_rows, most)"""
+        out = np.full((3, n_rows, self.most), unknown, dtype=np.float32)
+        known = atlas.known[self.place]
+        out[:, self.row[known], self.number[known]] = atlas.position_km[self.place[known]].T
+        return out
 
 
 def _within(group: Int64) -> Int64:
@@ -54,50 +101,52 @@ def _within(group: Int64) -> Int64:
     return np.arange(len(group)) - np.searchsorted(group, group)
 
 
-def _distances(play: Play, of_row: Int64, atlas: Atlas) -> Float32:
-    """(R, U, P) kilometres between candidates and places in play of a row; NaN where a centre is not known."""
-    n, n_rows = len(atlas.known), len(play.visible)
-    sides = []
-    for row, place in ((of_row // n, of_row % n), (play.row, play.place)):
-        within = _within(row)
-        side = np.full((3, n_rows, int(within.max(initial=0)) + 1), np.nan, dtype=np.float32)
-        side[:, row, within] = np.where(atlas.known[place], atlas.position_km[place].T, np.float32(np.nan))
-        sides.append(side)
-    squares = np.zeros((n_rows, sides[0].shape[2], sides[1].shape[2]), dtype=np.float32)
-    for one, other in zip(*sides, strict=True):
-        squares += np.square(one[:, :, None] - other[:, None])
-    return np.sqrt(squares)
-
-
-def _fading(km: Float32, itself: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> dict[float, Float64]:
-    """(R, U, P) what a place in play counts for a candidate, by how far it fades; nothing where it is the candidate."""
+def _fading(km: Float32, itself: tuple[Int64, Int64, Int64]) -> dict[float, Float32]:
+    """(R, U, P) what a place in play counts for a candidate, by how far it fades, in whole steps; nothing where it is
+    the candidate."""
     narrow, wide = NEAR_KM
-    slowly = np.where(itself, np.float32(0), np.nan_to_num(np.exp(km / np.float32(-wide))))
-    return {narrow: exact(np.square(np.square(slowly)).astype(np.float64)), wide: exact(slowly.astype(np.float64))}
+    slowly = np.exp(km / np.float32(-wide))
+    slowly[itself] = 0
+    fast = np.square(np.square(slowly))
+    return {far: np.rint(np.multiply(k, _FADING_STEPS, out=k), out=k) for far, k in ((narrow, fast), (wide, slowly))}
 
 
 def _sums_around(
     asked: Asked,
-    play: Play,
     pairs: Pairs,
     mine: Clues,
-    fading: dict[float, Float64],
-    at: tuple[Int64, Int64, Int64],
+    fading: dict[float, Float32],
+    candidates: Rows,
+    places: Rows,
+    target: Int64,
+    at: Int64,
 ) -> Clues:
-    """The numbers of the places in play around each candidate, added up; candidates are (row, which of the row's,
-    target)."""
+    """The numbers of the places in play around each candidate, added up: for each `target` and which of the
+    `candidates` it is about."""
     number, k = _within(asked.row), len(NEAR)
-    n_rows, _, n_places = next(iter(fading.values())).shape
-    table = np.zeros((n_rows, n_places, (int(number.max(initial=0)) + 1) * k))  # the numbers of a row's targets
-    of_pair = asked.row[pairs.target], _within(play.row)[pairs.entry], number[pairs.target] * k
-    row, which, target = at
+    n_rows, n_candidates, n_places = next(iter(fading.values())).shape
+    width = (int(number.max(initial=0)) + 1) * k
+    table = np.zeros(n_rows * n_places * width, dtype=np.float32)  # the numbers of a row's targets, place by place
+    cell = (asked.row[pairs.target] * n_places + places.number[pairs.entry]) * width + number[pairs.target] * k
     for i, name in enumerate(NEAR):
-        table[of_pair[0], of_pair[1], of_pair[2] + i] = exact(mine[name].astype(np.float64))
+        table[cell + i] = np.rint(mine[name].astype(np.float32) * _VALUE_STEPS)
+    wanted = (candidates.row[at] * n_candidates + candidates.number[at]) * width + number[target] * k
     clues: Clues = {}
-    for km, kernel in fading.items():
-        sums = kernel @ table
-        clues |= {f"near_{name}_{km}": sums[row, which, number[target] * k + i] for i, name in enumerate(NEAR)}
+    for km, weights in fading.items():
+        sums = (weights @ table.reshape(n_rows, n_places, width)).ravel()
+        clues |= {
+            f"near_{name}_{km}": sums.take(wanted + i) / (_VALUE_STEPS * _FADING_STEPS) for i, name in enumerate(NEAR)
+        }
     return clues
+
+
+def _to_another(candidates: Rows, today: Rows, n_rows: int, atlas: Atlas) -> Float32:
+    """Kilometres from each candidate to the nearest place of today that is another one; NaN where there is none."""
+    km = candidates.km_to(today, n_rows, atlas)[candidates.row, candidates.number]
+    place = np.full((n_rows, today.most), MISSING)
+    place[today.row, today.number] = today.place
+    nearest = np.where(place[candidates.row] == candidates.place[:, None], _FAR_KM, km).min(axis=1)
+    return np.where(nearest >= _FAR_KM, np.float32(np.nan), nearest)
 
 
 def _most_visited(play: Play, count: Int64) -> tuple[Int64, Int64]:
