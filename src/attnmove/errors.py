@@ -34,6 +34,10 @@ class RunError(AttnMoveError):
     """A dataset or run folder cannot be read or written."""
 
 
+class OutdatedRunError(RunError):
+    """A run is whole, but another version of attnmove made it."""
+
+
 class MissingExtra(AttnMoveError):  # noqa: N818 - the name states the remedy, not a fault
     """An optional library is not installed."""
 

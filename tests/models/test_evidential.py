@@ -264,7 +264,7 @@ def test_a_kind_of_evidence_that_is_left_out_says_nothing(family: str) -> None:
 def test_a_model_survives_a_file_of_arrays_and_refuses_a_forged_one() -> None:
     saved = safetensors.load(safetensors.save(dict(model().state())))
     assert np.array_equal(probabilities(people(9), new().restore(saved)), probabilities(people(9)))
-    for name in ("crowd/people", "calibration/parameter", "scorer/threshold"):
+    for name in ("evidence/names", "crowd/people", "calibration/parameter", "scorer/threshold"):
         for forged in ({**saved, name: saved[name][:-1]}, {key: saved[key] for key in saved if key != name}):
             with pytest.raises(RunError):
                 new().restore(forged)

@@ -268,6 +268,20 @@ def test_a_forged_run_is_refused_in_a_sentence(
         load_run(tmp_path / "run", device="cpu")
 
 
+@pytest.mark.parametrize("names", [whole(1, 2), whole()])
+def test_a_run_that_learnt_from_other_evidence_is_not_called_damaged(
+    tmp_path: Path,
+    dataset: Dataset,
+    names: np.ndarray,  # type: ignore[type-arg]
+) -> None:
+    train_run(dataset, "boost", tmp_path / "run", settings={"rounds": 2, "draws": 0})
+    load_run(tmp_path / "run")
+    forged(tmp_path / "run", {"evidence/names": names}, {})
+    with pytest.raises(RunError, match="learnt from other evidence than this version .* train it again") as caught:
+        load_run(tmp_path / "run")
+    assert "damaged" not in str(caught.value)
+
+
 def test_a_tree_that_leads_back_to_itself_is_refused(tmp_path: Path, dataset: Dataset) -> None:
     train_run(dataset, "rf", tmp_path / "run", settings={"trees": 2})
     state = safetensors.load((tmp_path / "run" / "model.safetensors").read_bytes())

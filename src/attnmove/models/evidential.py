@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.models.calibration import Calibration, Scored
 from attnmove.models.contract import Scores, State, in_chunks, not_fitted, under
+from attnmove.models.evidence import features
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
 from attnmove.models.evidence.features import FAMILIES
@@ -193,10 +194,16 @@ class Evidential:
     def state(self) -> State:
         if self._crowd is None:
             raise not_fitted(self)
-        parts = {"crowd": self._crowd.state(), "calibration": self.calibration.state(), "scorer": self.scorer.state()}
+        parts = {
+            "evidence": features.state(),
+            "crowd": self._crowd.state(),
+            "calibration": self.calibration.state(),
+            "scorer": self.scorer.state(),
+        }
         return {f"{part}/{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
 
     def restore(self, state: State) -> Self:
+        features.check(under("evidence/", state))
         self.calibration = Calibration.restored(under("calibration/", state))
         self.scorer.restore(under("scorer/", state))
         self._crowd = Crowd.restored(under("crowd/", state))

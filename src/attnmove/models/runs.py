@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from attnmove import metrics as measures
-from attnmove.errors import ConfigError, DataError, RunError, check_names
+from attnmove.errors import ConfigError, DataError, OutdatedRunError, RunError, check_names
 from attnmove.models.answers import best_answers
 from attnmove.models.contract import Recoverer
 from attnmove.models.evidential import Evidential
@@ -234,6 +234,8 @@ def load_run(folder: Path | str, *, device: str = "auto") -> Run:
         raise RunError(f"{folder}: not a run (no model.safetensors); make one with attnmove train") from error
     except (SafetensorError, OSError) as error:
         raise RunError(f"{folder}/model.safetensors: cut off, or not a file of weights; train it again") from error
+    except OutdatedRunError as error:
+        raise RunError(f"{folder}: {error}") from error
     except (ConfigError, RunError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder}: damaged, its files do not fit together ({error}); train it again") from error
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
+from attnmove.errors import OutdatedRunError
+from attnmove.models.contract import State
 from attnmove.nouns import Float32, Int64
 
 FAR = 99.0
@@ -138,3 +141,15 @@ def columns_of(family: str) -> Int64:
 
 ABSENT: Float32 = np.array([feature.absent for feature in FEATURES.values()], dtype=np.float32)
 """(F,) what each feature is where its family has nothing to say."""
+
+
+def state() -> State:
+    """What a run remembers of the numbers it learnt from: a mark of their names and order."""
+    digest = hashlib.blake2b(" ".join(NAMES).encode(), digest_size=16).digest()
+    return {"names": np.frombuffer(digest, dtype="<i8").astype(np.int64)}
+
+
+def check(kept: State) -> None:
+    """Raise OutdatedRunError unless a run learnt from the numbers that are gathered now."""
+    if not np.array_equal(kept.get("names", ()), state()["names"]):
+        raise OutdatedRunError("learnt from other evidence than this version of attnmove gathers; train it again")
