@@ -277,7 +277,7 @@ def test_a_run_that_learnt_from_other_evidence_is_not_called_damaged(
     train_run(dataset, "boost", tmp_path / "run", settings={"rounds": 2, "draws": 0})
     load_run(tmp_path / "run")
     forged(tmp_path / "run", {"evidence/names": names}, {})
-    with pytest.raises(RunError, match="learnt from other evidence than this version .* train it again") as caught:
+    with pytest.raises(RunError, match=r"learnt from other evidence than this version .* train it again") as caught:
         load_run(tmp_path / "run")
     assert "damaged" not in str(caught.value)
 
