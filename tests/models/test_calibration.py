@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from safetensors import numpy as safetensors
@@ -86,6 +88,19 @@ def test_the_order_of_the_candidates_stays(rule: Calibration) -> None:
     for m in range(3):
         mine = slice(part.start[m], part.start[m + 1])
         assert np.array_equal(np.argsort(candidate[mine]), np.argsort(part.score[mine]))
+
+
+@pytest.mark.parametrize("trust", [(1.0, 1.0, -3.0), (5.0, 0.1, 0.0), (0.9, 1.2, -0.3)])
+def test_however_little_the_first_answer_is_trusted_32_bits_tell_it_from_the_second(
+    trust: tuple[float, float, float],
+) -> None:
+    part = scored([2, 3, 8, 5] * 50, sharp=0.3)
+    plain, _ = Calibration.default().log_prob(part)
+    candidate, _ = Calibration(Calibration.default().parameter, np.array(trust)).log_prob(part)
+    for first, end in pairwise(part.start.tolist()):
+        mine = candidate[first:end].astype(np.float32)
+        assert mine.argmax() == plain[first:end].argmax()
+        assert (mine == mine.max()).sum() == 1
 
 
 def test_two_candidates_worked_by_hand() -> None:

@@ -21,6 +21,8 @@ _TRUST = np.array([1.0, 1.0, 0.0])
 """Trust that leaves the first answer as sure as it is."""
 _TRUST_RANGE = ((0.1, 5.0), (0.1, 5.0), (-3.0, 3.0))
 _CERTAIN = 1 - 1e-9
+_AHEAD = 1 + 1e-5
+"""How much surer the first answer is than the second at least: enough for 32 bits to keep their order."""
 _SUPPORT, _SUPPORT_KM, _NEIGHBOURHOOD = 0.6, 10.0, 16
 """What likely places around a place are worth to it, how far around, and how many of the likeliest are looked at."""
 _SURE_ENOUGH = 0.6
@@ -107,7 +109,7 @@ class Calibration:
         others[top] = -np.inf
         second = np.exp(_log_sum(others, start)[0][target])
         sure = 1 / (1 + np.exp(-_odds(probability, self.trust)))
-        sure = np.maximum(sure, second / (1 - probability + second) + 1e-9)
+        sure = np.maximum(sure, second / (1 - probability + second) * _AHEAD)
         change = np.zeros(len(none))
         change[target] = np.log1p(-np.minimum(sure, _CERTAIN)) - np.log1p(-probability)
         out = candidate + np.repeat(change, np.diff(start))
