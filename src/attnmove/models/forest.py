@@ -21,7 +21,7 @@ from attnmove.models.contract import (
     taken,
     under,
 )
-from attnmove.models.evidence.clues import Asked
+from attnmove.models.evidence.asked import Asked
 from attnmove.models.habits import Habits, day_rows, spread
 from attnmove.nouns import EARTH_RADIUS_M, MISSING, Cases, Float32, Float64, Int32, Int64
 from attnmove.prep.hide import redraw

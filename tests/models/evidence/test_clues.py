@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from attnmove.models.evidence import play as play_module
+from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Asked, Pairs, analogy_clues, day_clues, past_clues
+from attnmove.models.evidence.clues import Pairs, analogy_clues, day_clues, past_clues
 from attnmove.models.evidence.crowd import Crowd
 from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES
 from attnmove.models.evidence.gather import gather

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import nan
 
 import numpy as np
 import pytest
 
+from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.course import course_clues, sides_of
+from attnmove.models.evidence.course import course_clues
 from attnmove.nouns import MISSING, Cases
-from builders import asked, people
+from builders import people
 
 
 def slowly(cases: Cases, row: int, slot: int, place: int) -> dict[str, float]:
@@ -70,31 +70,10 @@ def test_the_way_is_what_the_descriptions_say(seed: int, centres: float) -> None
     cases, rng = people(seed, centres=centres), np.random.default_rng(seed)
     target = np.sort(rng.integers(0, len(cases.index), 200))
     place = rng.integers(0, len(cases.locations), 200)
-    of_candidate, of_target = course_clues(cases, target, place, Atlas.of(cases.locations))
+    of_candidate, of_target = course_clues(Asked.of(cases), target, place, Atlas.of(cases.locations))
     clues = of_candidate | {name: value[target] for name, value in of_target.items()}
     for at, (which, where) in enumerate(zip(target.tolist(), place.tolist(), strict=True)):
         row, slot = cases.index[which].tolist()
         found = {name: float(value[at]) for name, value in clues.items()}
         # Positions are kept to half a metre.
         assert found == pytest.approx(slowly(cases, row, slot, where), rel=1e-5, abs=4e-3, nan_ok=True)
-
-
-def test_the_other_place_is_the_nearest_that_is_not_the_side() -> None:
-    before, after = sides_of(asked({"a": ["A B B c D D E", ". . a . . B C", "B A a . . . .", "a b . . c . ."]}))
-    assert before.near.tolist() == [1, MISSING, 0, MISSING, MISSING, MISSING]
-    assert before.next.tolist() == [1, MISSING, 1, MISSING, MISSING, MISSING]
-    assert before.other.tolist() == [0, MISSING, 1, MISSING, MISSING, MISSING]
-    assert before.gap.tolist() == [1, 0, 1, 0, 0, 0]
-    assert after.near.tolist() == [3, 1, MISSING, MISSING, MISSING, MISSING]
-    assert after.next.tolist() == [3, 2, MISSING, MISSING, MISSING, MISSING]
-    assert after.other.tolist() == [4, 2, MISSING, MISSING, MISSING, MISSING]
-    assert (after.gap.tolist(), after.step.tolist()) == ([1, 3, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1])
-
-
-def test_a_row_alone_ends_where_it_ends() -> None:
-    alone = asked({"a": ["a B C d"]})
-    before, after = sides_of(alone)
-    assert (before.near.tolist(), before.other.tolist()) == ([MISSING, 2], [MISSING, 1])
-    assert (after.near.tolist(), after.other.tolist()) == ([1, MISSING], [2, MISSING])
-    unseen = replace(alone, hidden=np.ones_like(alone.hidden))
-    assert all(side.near.tolist() == [MISSING] * 4 for side in sides_of(unseen))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.features import (
     CLOCK_WIDTHS,
@@ -22,7 +23,7 @@ from attnmove.models.evidence.features import (
 )
 from attnmove.models.evidence.play import Play
 from attnmove.models.habits import spread
-from attnmove.nouns import MISSING, Bool, Cases, Float32, Float64, Int32, Int64
+from attnmove.nouns import MISSING, Bool, Float32, Float64, Int32, Int64
 
 Clues = dict[str, npt.NDArray[Any]]
 """Values by feature, one a pair."""
@@ -32,39 +33,6 @@ _REACH = 8
 _LOCAL_REACH = 2
 _NEAR_KM = 0.7
 """Where today is compared with earlier days, places so far apart are a quarter as good as the same one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """The M targets and what is visible next to them."""
-
-    row: Int64
-    slot: Int64
-    prev: Int32
-    """(M,) the place of the visible slot before; MISSING where there is none."""
-    next: Int32
-    gap_prev: Int64
-    """(M,) slots to it; 0 where there is none."""
-    gap_next: Int64
-
-    @classmethod
-    def of(cls, cases: Cases) -> Asked:
-        row, slot = cases.index.T
-        before, after = (side[cases.hidden] for side in cases.around())
-        visible, last = cases.visible, cases.n_slots - 1
-        # A side without a visible slot reads its own end of the day, which is hidden or unseen: MISSING.
-        prev, following = (visible[row, np.clip(side, 0, last)] for side in (before, after))
-        return cls(
-            row=row,
-            slot=slot,
-            prev=np.where(before < 0, np.int32(MISSING), prev),
-            next=np.where(after > last, np.int32(MISSING), following),
-            gap_prev=np.where(before < 0, 0, slot - before),
-            gap_next=np.where(after > last, 0, after - slot),
-        )
-
-    def __len__(self) -> int:
-        return len(self.row)
 
 
 @dataclass(frozen=True, eq=False)

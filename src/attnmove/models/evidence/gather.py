@@ -11,8 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Asked, Clues, Pairs, analogy_clues, day_clues, past_clues
+from attnmove.models.evidence.clues import Clues, Pairs, analogy_clues, day_clues, past_clues
 from attnmove.models.evidence.course import course_clues
 from attnmove.models.evidence.crowd import Crowd, Moves, found
 from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES, column, columns_of
@@ -90,7 +91,7 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
     visits = crowd.visits_at(number[target], place, slot, cases.n_slots)
     rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
     near, life = nearby_clues(asked, play, pairs, mine, key, atlas)
-    course, pace = course_clues(cases, target, place, atlas)
+    course, pace = course_clues(asked, target, place, atlas)
     rest |= near | course | _space_clues(asked, target, place, between, atlas)
     rest |= {name: value[target] for name, value in (_target_clues(cases, asked, play, atlas) | life | pace).items()}
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):

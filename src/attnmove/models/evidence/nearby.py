@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Asked, Clues, Pairs
+from attnmove.models.evidence.clues import Clues, Pairs
 from attnmove.models.evidence.features import NEAR, NEAR_KM
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Bool, Float32, Int64
