@@ -15,8 +15,9 @@ from typer.testing import CliRunner, Result
 
 from attnmove import cli
 from attnmove.bench import recover_once
+from attnmove.bench.child import peak_mib
 from attnmove.bench.recover import HIDE, Errand, measure
-from attnmove.bench.recover_once import peak_mib, recover, slices
+from attnmove.bench.recover_once import recover, slices
 from attnmove.errors import ConfigError, DataError, RunError
 from attnmove.models.runs import load_run, train_run
 from attnmove.nouns import MISSING
@@ -67,7 +68,7 @@ def test_every_target_is_answered_whatever_the_kind_of_model(home: Path, model: 
 
 def test_memory_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:
     held = np.ones(40_000_000)  # 305 MiB
-    code = "from attnmove.bench.recover_once import peak_mib; print(peak_mib())"
+    code = "from attnmove.bench.child import peak_mib; print(peak_mib())"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 10 < float(child.stdout) < peak_mib()
     if Path("/proc/self/status").exists():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attnmove.errors import ConfigError, RunError
+from attnmove.bench.child import measured_by
+from attnmove.errors import ConfigError
 
 DAYS = 50
 POINTS_PER_DAY = 60.0
@@ -82,10 +80,5 @@ def _points(home: Path, size: int) -> Path:
 
 
 def _run(tool: str, source: Path, tessellation: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "attnmove.bench.prepare_once", tool, str(source), tessellation]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RunError(f"{tool} did not finish on {source.name} with {tessellation} (exit {done.returncode}): {last}")
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    what = f"{tool} did not finish on {source.name} with {tessellation}"
+    return measured_by("prepare_once", tool, str(source), tessellation, what=what)

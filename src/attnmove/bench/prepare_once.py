@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -12,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from attnmove.bench.child import peak_mib
 from attnmove.bench.prepare import ZONE
 from attnmove.errors import MissingExtra
 from attnmove.nouns import Int64
@@ -95,8 +95,7 @@ def _measure(tool: str, source: Path, tessellation: str) -> dict[str, Any]:
     start = time.perf_counter()
     outcome = run(source, tessellation)
     seconds = time.perf_counter() - start
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**asdict(outcome), "seconds": seconds, "peak_mib": round(peak_mib, 1)}
+    return {**asdict(outcome), "seconds": seconds, "peak_mib": round(peak_mib(), 1)}
 
 
 if __name__ == "__main__":

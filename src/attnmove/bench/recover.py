@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -12,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from attnmove.errors import ConfigError, DataError, RunError, check_names
+from attnmove.bench.child import measured_by
+from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.nouns import MISSING, Bool, Cases
 
 SPLITS = ("train", "valid", "test")
@@ -109,12 +108,5 @@ def _models(dataset: str, runs: Sequence[str], split: str) -> dict[str, str]:
 
 
 def _run(errand: Errand) -> dict[str, Any]:
-    command = [sys.executable, "-m", "attnmove.bench.recover_once", json.dumps(asdict(errand))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RunError(
-            f"{errand.run} did not recover {errand.hide} slots of {errand.days:,} days (exit {done.returncode}): {last}"
-        )
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    what = f"{errand.run} did not recover {errand.hide} slots of {errand.days:,} days"
+    return measured_by("recover_once", json.dumps(asdict(errand)), what=what)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnmove.bench.child import peak_mib
 from attnmove.bench.recover import HIDE, Errand
 from attnmove.models.answers import best_answers
 from attnmove.models.contract import Recoverer
@@ -52,16 +51,6 @@ def measure_once(errand: Errand) -> dict[str, Any]:
         "base_mib": round(base_mib, 1),
         "peak_mib": round(peak_mib(), 1),
     }
-
-
-def peak_mib() -> float:
-    """The most memory this process has had so far."""
-    status = Path("/proc/self/status")
-    for line in status.read_text().splitlines() if status.exists() else ():
-        # Linux hands the peak of the process that starts another down in ru_maxrss; this one begins with the program.
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

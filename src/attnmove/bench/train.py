@@ -4,14 +4,13 @@ process of its own."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
-from attnmove.errors import ConfigError, RunError
+from attnmove.bench.child import measured_by
+from attnmove.errors import ConfigError
 from attnmove.nets.config import AttnMoveConfig
 from attnmove.train.config import Training
 
@@ -117,13 +116,8 @@ def _row(shape: Shape, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(shape: Shape) -> dict[str, Any]:
-    command = [sys.executable, "-m", "attnmove.bench.train_once", json.dumps(asdict(shape))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RunError(
-            f"training did not finish on {shape.device} in {shape.precision} with width {shape.width} and "
-            f"{shape.batch} days a step (exit {done.returncode}): {last}"
-        )
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    what = (
+        f"training did not finish on {shape.device} in {shape.precision} with width {shape.width} and {shape.batch} "
+        "days a step"
+    )
+    return measured_by("train_once", json.dumps(asdict(shape)), what=what)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from attnmove.bench.child import peak_mib
 from attnmove.bench.train import N_HIDDEN, N_SLOTS, Shape
 from attnmove.nets.attnmove import AttnMove
 from attnmove.nets.batch import CaseTensors
@@ -171,12 +171,12 @@ def measure_once(shape: Shape) -> dict[str, Any]:
     days = made_up_days(steps * shape.batch, shape.locations, device, np.random.default_rng(0))
     meter = Meter(shape.seconds, steps, wait)
     train_until(shape, days, meter)
-    peak_mib = _peak_mib(device)  # before anything else is computed
+    highest = _highest_mib(device)  # before anything else is computed
     return {
         "steps": meter.steps,
         "seconds": meter.step_seconds,
         "whole_days_per_second": shape.batch * meter.whole_steps / meter.whole_seconds if meter.epochs else None,
-        "peak_mib": round(peak_mib, 1),
+        "peak_mib": round(highest, 1),
         "flop_per_step": flop_of_step(shape, days),
         "ceiling_flop_per_second": ceiling(device, _DTYPES[shape.precision], wait),
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
@@ -185,10 +185,10 @@ def measure_once(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _peak_mib(device: torch.device) -> float:
+def _highest_mib(device: torch.device) -> float:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1024**2
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_mib()
 
 
 if __name__ == "__main__":
