@@ -10,11 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.models.calibration import Calibration, Scored
@@ -258,14 +260,25 @@ def side_by_side(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> It
     """The work on every part, in order, on several cores; a few parts are under way at a time."""
     n_threads = min(_MOST_THREADS, n_cores())
     under_way: deque[Future[Answers]] = deque()
+    some = list(islice(parts, 2))
     # Matrix products on several cores at once would only get in each other's way.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        for part in parts:
-            under_way.append(pool.submit(work, part))
-            if len(under_way) > n_threads:
+    with _libraries().limit(limits=1, user_api="blas"):
+        if len(some) < 2:  # starting threads takes longer than a small part
+            yield from map(work, some)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            for part in chain(some, parts):
+                under_way.append(pool.submit(work, part))
+                if len(under_way) > n_threads:
+                    yield under_way.popleft().result()
+            while under_way:
                 yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """What multiplies matrices in this process; looking for it takes milliseconds."""
+    return ThreadpoolController()
 
 
 def n_cores() -> int:

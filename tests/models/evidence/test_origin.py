@@ -169,6 +169,26 @@ def test_shares_are_what_the_score_loses_without_a_family() -> None:
     assert nothing.leading == [None]
 
 
+def test_a_scorer_is_asked_once_and_meets_every_candidate_in_its_own_day() -> None:
+    cases = asked({"a": ["A A b B", "A a B B"], "b": ["A c A B"]})
+    evidence = gather(cases, Crowd.of(cases), Atlas.of(cases.locations))
+    chosen = evidence.position_of(cases.truth, 8)
+    answered, asks = chosen[chosen != MISSING], []
+
+    def score(some: Evidence, met: Cases) -> Float64:
+        asks.append(len(some))
+        row, slot = some.index.T
+        assert np.array_equal(met.index[:, 1], np.tile(cases.index[:, 1], 5))
+        assert met.hidden[row, slot].all()
+        assert np.array_equal(met.loc[row, slot], some.place)  # each candidate chosen here is its target's truth
+        assert np.array_equal(met.visible[row], np.tile(cases.visible, (5, 1))[row])
+        return np.zeros(len(some.place))
+
+    origins_of(evidence, chosen, cases, score)
+    assert asks == [5 * len(answered)]
+    assert len(answered) > 1
+
+
 @pytest.mark.parametrize(
     ("days", "wanted"),
     [

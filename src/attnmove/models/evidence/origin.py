@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,13 +62,25 @@ def _only(evidence: Evidence, target: Int64, candidate: Int64) -> Evidence:
 
 def _shares(mine: Evidence, cases: Cases, score: Callable[[Evidence, Cases], Float64]) -> Float32:
     """(M, 4) what the score loses when a family says nothing, in shares of all losses."""
-    full = score(mine, cases)
-    lost = np.zeros((len(full), len(FAMILIES)))
-    for i, family in enumerate(FAMILIES):
-        lost[:, i] = np.maximum(0, full - score(mine.without(family), cases))
+    full, *without = _asked_once([mine, *(mine.without(family) for family in FAMILIES)], cases, score)
+    lost = np.stack([np.maximum(0, full - less) for less in without], axis=1)
     total = lost.sum(axis=1, keepdims=True)
     share: Float32 = np.divide(lost, total, out=np.zeros_like(lost), where=total > 0).astype(np.float32)
     return share
+
+
+def _asked_once(every: Sequence[Evidence], cases: Cases, score: Callable[[Evidence, Cases], Float64]) -> list[Float64]:
+    """The scores of several evidences for the same cases; the scorer meets as many copies of the cases, once."""
+    n = len(cases)
+    copies = cases.rows(np.tile(np.arange(n), len(every)))
+    starts = np.cumsum([0, *(len(one.place) for one in every)])
+    joined = Evidence(
+        index=np.concatenate([one.index + np.array([i * n, 0]) for i, one in enumerate(every)]),
+        start=np.concatenate([[0], *(one.start[1:] + first for one, first in zip(every, starts, strict=False))]),
+        place=np.concatenate([one.place for one in every]),
+        values=np.concatenate([one.values for one in every]),
+    )
+    return np.split(score(joined, copies), starts[1:-1])
 
 
 def _sightings(mine: Evidence, share: Float32, cases: Cases) -> tuple[Dates, Int64]:
