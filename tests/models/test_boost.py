@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnmove.errors import ConfigError
+from attnmove.errors import ConfigError, RunError
 from attnmove.models import boost as module
 from attnmove.models.boost import Boost, BoostConfig, in_stages, ranked
-from attnmove.models.evidence.features import columns_of
+from attnmove.models.boosted import BoostedTrees
+from attnmove.models.evidence.features import NAMES, columns_of
 from attnmove.models.evidential import Evidential, Keep, LessonConfig
+from builders import asked
 from models.test_evidential import SMALL, model, people
 
 
@@ -81,6 +83,31 @@ def test_a_kind_of_evidence_that_is_left_out_is_not_looked_at() -> None:
     assert not used & {*columns_of("past").tolist(), *columns_of("others").tolist()}
     with pytest.raises(ConfigError, match="did you mean past"):
         LessonConfig(without="pasts")
+
+
+def test_a_week_of_one_person_is_enough_to_learn_from() -> None:
+    """Fewer candidates than the smallest leaf holds by default; the lowest location is nobody's."""
+    week = asked({"me": ["B B b B C c C C D d B B", "B b B B C C c C d D B b", "b B B B C C C c D D b B"] * 3})
+    one = Evidential(Boost(BoostConfig(), seed=0), LessonConfig(), seed=0).fit(week)
+    assert not one.scorer._trees.is_flat
+    (found,) = one.answers(week)
+    assert (found.place[:, 0] == week.truth).mean() > 0.8
+
+
+def test_where_nothing_can_be_learnt_the_day_speaks_and_then_habits() -> None:
+    made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0), seed=0).fit(people(0))
+    made.scorer.restore(BoostedTrees.flat(len(NAMES)).state())
+    days = ["F F F F", "F F F F", "E E E E", "D D D d", ". . . f"]
+    (found,) = made.answers(asked({"you": days}, n_locations=26))
+    assert found.place[:, 0].tolist() == [3, 5]
+    assert (np.diff(found.probability, axis=1) <= 0).all()
+
+
+def test_leaves_beyond_all_scores_are_refused() -> None:
+    state = dict(model().scorer.state())
+    state["leaf_value"] = state["leaf_value"] + 1e12
+    with pytest.raises(RunError, match="larger than scores can be"):
+        Boost(SMALL, seed=0).restore(state)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from safetensors import numpy as safetensors
+from threadpoolctl import threadpool_info
 
 from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
 from attnmove.models import evidential as evidential_module
@@ -133,6 +134,31 @@ def test_answers_are_the_same_in_parts_and_whatever_is_hidden(monkeypatch: pytes
     found = all_answers(iter(parts))
     for name in ("index", "place", "probability"):
         assert np.array_equal(getattr(found, name), getattr(whole, name)), name
+
+
+def test_scores_are_gathered_in_parts_however_few_the_locations_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = people(3)
+    whole = probabilities(cases)
+    monkeypatch.setattr(gather_module, "_TARGETS_AT_ONCE", 15)
+    parts = list(model().scores(cases))
+    assert len(parts) > 4
+    assert max(len(part.index) for part in parts) <= 15 + cases.n_slots
+    assert np.array_equal(np.concatenate([part.index for part in parts]), cases.index)
+    assert np.array_equal(probabilities(cases), whole)
+
+
+def test_matrix_products_have_their_threads_back_when_the_last_answers_are_given() -> None:
+    def threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = threads()
+    one, other = (model().scores(people(3)) for _ in range(2))
+    next(one), next(other)
+    assert set(threads()) <= {1}
+    list(one)
+    assert set(threads()) <= {1}
+    list(other)
+    assert threads() == before
 
 
 def test_what_every_location_is_a_candidate_for_is_one_of_them() -> None:

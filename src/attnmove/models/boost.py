@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attnmove.errors import ConfigError
+from attnmove.errors import ConfigError, RunError
 from attnmove.models.boosted import BoostedTrees, lightgbm
 from attnmove.models.calibration import Calibration, Scored
 from attnmove.models.contract import State, not_fitted
-from attnmove.models.evidence.features import NAMES
+from attnmove.models.evidence.features import NAMES, column
 from attnmove.models.evidence.gather import Evidence
 from attnmove.models.evidential import Keep, Lesson, Tell
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
@@ -24,6 +24,12 @@ _ROUNDS = ((16, 40), (48, 20), (110, 12), (220, 8))
 thousandth of MAP is lost, and it is five times as fast."""
 _GROWTH = 0.3
 """Differences of scores grow with this power of the number of trees: chosen on validation, for those that are out."""
+_PLAIN = 3.0
+"""How far apart, in scores, a place seen around the target and one never seen are where nothing was learnt."""
+_LARGEST = 1e9
+"""All leaves together beyond this are forged: a tree adds little."""
+_LEAST_LEAVES = 20
+"""Leaves that the candidates to learn from must be able to fill: of few candidates a leaf holds fewer."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class BoostConfig:
     lr: float = 0.07
     """What a tree adds; above 0."""
     min_leaf: int = 200
-    """Candidates a leaf holds at least; 1 or more."""
+    """Candidates a leaf holds at least, fewer where there are few to learn from; 1 or more."""
     columns: float = 0.5
     """Share of the features a tree sees; above 0, at most 1."""
     rows: float = 0.5
@@ -73,7 +79,7 @@ class Boost:
     def score(self, evidence: Evidence, cases: Cases) -> Float64:
         if self._trees is None:
             raise not_fitted(self)
-        return ranked(self._stages, evidence)
+        return _plain(evidence) if self._trees.is_flat else ranked(self._stages, evidence)
 
     def state(self) -> State:
         if self._trees is None:
@@ -81,7 +87,10 @@ class Boost:
         return self._trees.state()
 
     def restore(self, state: State) -> None:
-        self._keep(BoostedTrees.restored(state, n_features=len(NAMES)))
+        trees = BoostedTrees.restored(state, n_features=len(NAMES))
+        if np.abs(trees.leaf_value).sum() > _LARGEST:
+            raise RunError("trees whose leaves are larger than scores can be")
+        self._keep(trees)
 
     def _keep(self, trees: BoostedTrees) -> None:
         self._trees, self._stages = trees, in_stages(trees)
@@ -94,7 +103,7 @@ class Boost:
             "lambdarank_truncation_level": 10,
             "learning_rate": how.lr,
             "num_leaves": how.leaves,
-            "min_data_in_leaf": how.min_leaf,
+            "min_data_in_leaf": min(how.min_leaf, max(1, len(x) // _LEAST_LEAVES)),
             "feature_fraction": how.columns,
             "bagging_fraction": how.rows,
             "bagging_freq": 1,
@@ -180,6 +189,12 @@ def _rank(score: Float64, target: Int64) -> Int64:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.searchsorted(target, target)
     return rank
+
+
+def _plain(evidence: Evidence) -> Float64:
+    """(E,) the score of each candidate where there was too little to learn from: the day's sightings, then habits."""
+    day, habit = (evidence.values[:, column(name)].astype(np.float64) for name in ("day_1.5", "past_all_day"))
+    return _PLAIN * (day + 0.3 * habit)
 
 
 def _table(lessons: list[Lesson]) -> tuple[Float32, Float32, Int64]:

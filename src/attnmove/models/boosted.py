@@ -151,6 +151,11 @@ class BoostedTrees:
     def n_trees(self) -> int:
         return len(self.num_leaves)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether no tree splits: every row scores the same."""
+        return bool((self.num_leaves == 1).all())
+
     def predict(
         self, x: Float32 | Float64, *, first: int = 0, n_trees: int | None = None, n_threads: int | None = None
     ) -> Float64:

@@ -59,14 +59,18 @@ class Recoverer(Protocol):
 def in_chunks(cases: Cases, log_prob: Callable[[Cases], Float32]) -> Iterator[Scores]:
     """Ask `log_prob` for some rows at a time, so that memory does not grow with the number of cases."""
     counts = cases.hidden.sum(axis=1)
-    at_once = max(1, _CELLS_AT_ONCE // max(1, len(cases.locations)))
-    part_of = (np.cumsum(counts) - counts) // at_once
+    part_of = (np.cumsum(counts) - counts) // targets_at_once(cases)
     for part in np.unique(part_of).tolist():
         rows = np.flatnonzero(part_of == part)
         chunk = cases.rows(rows)
         index = chunk.index
         if len(index):
             yield Scores(np.column_stack([rows[index[:, 0]], index[:, 1]]), log_prob(chunk))
+
+
+def targets_at_once(cases: Cases) -> int:
+    """Targets of which every location's log-probability may be held, the last row's not counted."""
+    return max(1, _CELLS_AT_ONCE // max(1, len(cases.locations)))
 
 
 def normalised(weight: npt.NDArray[np.floating[Any]]) -> Float32:

@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, Self
+from threading import Lock
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from attnmove.errors import ConfigError, DataError, check_names
 from attnmove.models.calibration import Calibration, Scored
-from attnmove.models.contract import Scores, State, in_chunks, not_fitted, under
+from attnmove.models.contract import Scores, State, not_fitted, targets_at_once, under
 from attnmove.models.evidence import features
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
@@ -35,6 +36,8 @@ _MOST_VALID = 10_000
 """Validation targets to choose on and to calibrate with at most; their evidence is held all at a time."""
 _MOST_THREADS = 4
 """Beyond, they wait for each other: half of the work is Python's."""
+
+Done = TypeVar("Done")
 
 Tell = Callable[[dict[str, float]], None]
 """Called now and then while learning, with the share that is done (`epoch`, from 0 to 1) and what is known by then."""
@@ -169,8 +172,14 @@ class Evidential:
         return getattr(self.scorer, "network", None)
 
     def scores(self, cases: Cases) -> Iterator[Scores]:
-        crowd = self._ready(cases)
-        return in_chunks(cases, lambda chunk: self._log_prob(chunk, crowd))
+        crowd, atlas = self._ready(cases), self._atlas_of(cases)
+
+        def scored(rows: Int64) -> Scores:
+            part = cases.rows(rows)
+            index = part.index
+            return Scores(np.column_stack([rows[index[:, 0]], index[:, 1]]), self._log_prob(part, crowd, atlas))
+
+        return side_by_side(scored, in_parts(cases, most_targets=targets_at_once(cases)))
 
     def answers(self, cases: Cases, *, top: int = 5, origins: bool = False) -> Iterator[Answers]:
         """The `top` candidates of every target, in chunks: what recovering needs, without a number for every location.
@@ -241,9 +250,9 @@ class Evidential:
         scored = Scored.of(self.scorer.score(evidence, cases), evidence, replace(cases, loc=cases.visible))
         return self.calibration.log_prob(scored)
 
-    def _log_prob(self, cases: Cases, crowd: Crowd) -> Float32:
+    def _log_prob(self, cases: Cases, crowd: Crowd, atlas: Atlas) -> Float32:
         """(M, L): candidates as calibrated, the other locations share the rest by how often they are visited."""
-        evidence = self._gather(cases, crowd, self._atlas_of(cases))
+        evidence = self._gather(cases, crowd, atlas)
         candidate, none = self._probabilities(evidence, cases)
         visits = crowd.total_visits + 0.5
         share = visits / visits.sum()
@@ -256,13 +265,12 @@ class Evidential:
         return out
 
 
-def side_by_side(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> Iterator[Answers]:
+def side_by_side(work: Callable[[Int64], Done], parts: Iterator[Int64]) -> Iterator[Done]:
     """The work on every part, in order, on several cores; a few parts are under way at a time."""
     n_threads = min(_MOST_THREADS, n_cores())
-    under_way: deque[Future[Answers]] = deque()
+    under_way: deque[Future[Done]] = deque()
     some = list(islice(parts, 2))
-    # Matrix products on several cores at once would only get in each other's way.
-    with _libraries().limit(limits=1, user_api="blas"):
+    with _ONE_THREAD_EACH:
         if len(some) < 2:  # starting threads takes longer than a small part
             yield from map(work, some)
             return
@@ -273,6 +281,32 @@ def side_by_side(work: Callable[[Int64], Answers], parts: Iterator[Int64]) -> It
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
+
+
+class _OneThreadEach:
+    """While anybody is inside, a matrix product takes one thread: several at once would get in each other's way.
+
+    The limit is the process's, and those inside may leave in any order: the last one lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_ONE_THREAD_EACH = _OneThreadEach()
 
 
 @cache

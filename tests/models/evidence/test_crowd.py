@@ -181,6 +181,9 @@ def test_a_crowd_survives_a_file_of_arrays() -> None:
         {"own_moves_key": np.array([3 * 64]), "own_moves": np.array([1])},
         {"moves": np.zeros(3)},
         {"visits": np.zeros((8, 8), dtype=np.int64)},
+        {"visits": np.full(64, -1)},
+        {"visits": np.full(64, 2**62)},
+        {"people": np.full(8, 2**62)},
     ],
 )
 def test_arrays_that_are_no_crowd_are_refused(

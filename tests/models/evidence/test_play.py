@@ -91,9 +91,10 @@ def test_of_places_visited_alike_the_first_stay(monkeypatch: pytest.MonkeyPatch)
     assert places(Play.of(last_row(asked({"a": ["D C B A", ". . . ."]})))) == "AB"
 
 
-def test_more_visible_places_than_may_be_in_play_do_not_break_the_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_places_of_today_are_in_play_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_PLACES", 2)
-    cases = asked({"a": ["A B C D", "A B c D"]})
+    cases = asked({"a": ["A E F D", "A B c D"]})
+    assert places(Play.of(last_row(cases))) == "ABD"
     evidence = gather(cases, Crowd.of(cases), Atlas.of(cases.locations))
     assert len(evidence) == 1
     assert not np.isinf(evidence.values).any()

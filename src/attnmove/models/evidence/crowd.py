@@ -20,6 +20,8 @@ _WEIGHT = 12
 """What a move over one slot counts, so that counts stay whole numbers: divisible by 1 to _LONGEST_MOVE."""
 _KEPT_MOVES = 64
 """Most frequent moves of others that are told of, from and to a location."""
+_MOST_COUNTED = 1 << 40
+"""A count beyond this is forged; sums of less stay whole numbers."""
 _LOOKED_AT_POPULAR = 64
 """Locations among which the most popular ones are looked for, more where many of them are the user's own."""
 
@@ -190,6 +192,8 @@ class Crowd:
         for key in (made.user, made.own_visits_key, made.moves_key, made.own_moves_key):
             if np.any(key[1:] <= key[:-1]):
                 raise RunError("keys that do not rise")
+        for count in (made.visits, made.people, made.own_visits, made.moves, made.own_moves):
+            check_within(count, 0, _MOST_COUNTED)
         return made
 
     def _others(self, number: Int64, place: Int32, lists: tuple[Int64, Int64, Int64], *, leaving: bool) -> Moves:

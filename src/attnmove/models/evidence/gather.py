@@ -64,12 +64,13 @@ class Evidence:
         return np.where(there & (place != MISSING), at, MISSING)
 
 
-def in_parts(cases: Cases) -> Iterator[Int64]:
-    """Rows of the cases, some at a time, so that memory does not grow with their number."""
+def in_parts(cases: Cases, *, most_targets: int | None = None) -> Iterator[Int64]:
+    """Rows of the cases, some at a time, so that memory does not grow with their number; fewer where that is wanted."""
+    at_once = min(most_targets or _TARGETS_AT_ONCE, _TARGETS_AT_ONCE)
     counts = cases.hidden.sum(axis=1)
     asking = np.flatnonzero(counts)
     before = np.cumsum(counts[asking]) - counts[asking]
-    part = before // _TARGETS_AT_ONCE * (len(asking) + 1) + np.arange(len(asking)) // _ROWS_AT_ONCE
+    part = before // at_once * (len(asking) + 1) + np.arange(len(asking)) // _ROWS_AT_ONCE
     cuts = np.flatnonzero(np.diff(part)) + 1
     return (rows for rows in np.split(asking, cuts) if len(rows))
 

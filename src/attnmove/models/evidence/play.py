@@ -16,7 +16,7 @@ from attnmove.nouns import MISSING, SATURDAY, Bool, Cases, Float32, Float64, Int
 LAST_DAYS = 64
 """Earlier days that are looked at, the most recent ones."""
 _MOST_PLACES = 128
-"""Places in play of a row at most: those of the day, then the most visited, recent visits counting more."""
+"""Places in play of a row: those of the day, then the most visited, recent visits counting more, up to so many."""
 _FADING_DAYS = 14.0
 
 
@@ -172,11 +172,11 @@ class Fixes:
 
 
 def _heaviest(row: Int64, weight: Float64, *, n_rows: int, most: int) -> Bool:
-    """True at the `most` heaviest entries of each row; `row` ascends. Of equals the first."""
+    """True at the `most` heaviest entries of each row, of equals the first, and at all of endless weight."""
     start = np.searchsorted(row, np.arange(n_rows + 1))
     if np.diff(start).max(initial=0) <= most:
         return np.ones(len(row), dtype=np.bool_)
     order = np.lexsort((-weight, row))
-    kept = np.zeros(len(row), dtype=np.bool_)
+    kept = np.isinf(weight)
     kept[order[np.arange(len(row)) - start[row[order]] < most]] = True
     return kept
