@@ -29,6 +29,7 @@ PUBLIC = {
     "evaluate",
     "evaluate_downstream",
     "load_model",
+    "load_run",
     "prepare",
     "read_dataset",
     "recover",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from attnmove.measure.downstream import evaluate_downstream
     from attnmove.measure.table import evaluate
     from attnmove.models.registry import MODELS
-    from attnmove.models.runs import load_model, train_run
+    from attnmove.models.runs import load_model, load_run, train_run
     from attnmove.prep.config import Preparation
     from attnmove.prep.dataset import Dataset, read_dataset
     from attnmove.prep.pipeline import prepare
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate",
     "evaluate_downstream",
     "load_model",
+    "load_run",
     "prepare",
     "read_dataset",
     "recover",
@@ -49,6 +50,7 @@ _HOMES = {
     "evaluate": "measure.table",
     "evaluate_downstream": "measure.downstream",
     "load_model": "models.runs",
+    "load_run": "models.runs",
     "prepare": "prep.pipeline",
     "read_dataset": "prep.dataset",
     "recover": "filling.verbs",

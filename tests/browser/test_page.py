@@ -242,6 +242,48 @@ def test_a_newer_question_takes_the_place_of_one_that_is_still_asked(open_page: 
     assert page.locator("#message").is_hidden()
 
 
+def test_a_policy_that_is_changed_meanwhile_is_asked_of_the_newest_question(
+    open_page: Open, brake: type[Brake]
+) -> None:
+    page = open_page()
+    brake.seconds = 1.5
+    page.select_option("#example", "1")
+    page.select_option("#example", "2")
+    page.wait_for_timeout(100)
+    page.fill("#confidence", "40")
+    page.wait_for_timeout(600)
+    brake.seconds = 0.0
+    wait_for_user(page, "sparse")
+    assert page.locator("#example").input_value() == "2"
+    page.select_option("#gap", "1h")
+    page.wait_for_selector(".slot.left_missing")
+    assert page.locator("#user").input_value() == "sparse"
+
+
+def test_after_a_question_without_an_answer_what_is_chosen_is_what_is_shown(
+    open_page: Open, brake: type[Brake]
+) -> None:
+    page = open_page()
+    brake.seconds = 1.0
+    page.select_option("#example", "1")
+    page.click("#progress button")
+    wait_for_message(page, "Cancelled")
+    assert page.locator("#example").input_value() == "0"
+    brake.seconds = 0.0
+    paste(page, "what,is,this\n1,2,3\n")
+    wait_for_message(page, "no column for time")
+    assert page.locator("#example").input_value() == "0"
+
+
+def test_a_file_that_is_not_utf_8_is_refused_before_its_names_are_mixed_up(open_page: Open, tmp_path: Path) -> None:
+    page = open_page()
+    (tmp_path / "latin.csv").write_bytes(as_csv(asked_days(("Jörg", "Järg"), days=1)).encode("latin-1"))
+    page.click("#open")
+    page.set_input_files("#file", tmp_path / "latin.csv")
+    wait_for_message(page, "latin.csv is not UTF-8 text")
+    assert page.locator("#user").input_value() == "office"
+
+
 def test_a_token_is_asked_for_kept_in_the_tab_and_asked_for_again_when_it_expires(
     open_page: Open, guarded: str
 ) -> None:

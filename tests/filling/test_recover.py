@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from attnmove.filling.fill import Filler
 from attnmove.models.runs import load_run
 from attnmove.prep.pipeline import prepare
 from builders import points, utc
-from filling.worlds import AWAY, SLOTS, ZONE, a_month, column, fixes, table_of, train_small
+from filling.worlds import AWAY, HOME, SLOTS, ZONE, a_month, column, fixes, table_of, train_small
 
 
 @pytest.fixture
@@ -234,6 +237,13 @@ def test_lines_go_to_standard_output_and_the_rest_to_standard_error(run: Path, s
     assert json.loads(done.stderr)["user_days"] == 5
     am.recover(source, run, out=tmp_path / "out.ndjson")
     assert (tmp_path / "out.ndjson").read_text() == done.stdout
+
+
+def test_lines_on_standard_output_are_utf_8_whatever_the_terminal_speaks(run: Path, tmp_path: Path) -> None:
+    pq.write_table(table_of(fixes("李", "2024-03-18", HOME)), tmp_path / "points.parquet")
+    command = [sys.executable, "-m", "attnmove.cli", "recover", str(tmp_path / "points.parquet"), str(run), "-o", "-"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True)
+    assert {json.loads(line)["user"] for line in done.stdout.decode().splitlines()} == {"李"}
 
 
 def test_the_summary_names_what_is_left_missing_and_refused(run: Path, source: Path, tmp_path: Path) -> None:

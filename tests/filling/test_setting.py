@@ -257,6 +257,30 @@ def test_what_cannot_be_recovered_is_refused_in_one_sentence(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("wrong", ["ragged", "fractions", "texts", "nobody", "elsewhere"])
+def test_days_that_are_damaged_are_not_recovered_a_slot_off(run: Path, tmp_path: Path, wrong: str) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(run.parent / "dataset", folder)
+    rows = pq.read_table(folder / "days.parquet").to_pylist()
+    lists = [row["loc"] for row in rows]
+    users = [row["user"] for row in rows]
+    if wrong == "ragged":
+        lists[0], lists[1] = lists[0][:-1], [*lists[1], -1]
+    elif wrong == "fractions":
+        lists = [[float(place) for place in row] for row in lists]
+    elif wrong == "texts":
+        lists = [[str(place) for place in row] for row in lists]
+    elif wrong == "nobody":
+        users[0] = None
+    else:
+        lists[0][0] = 10**6
+    table = pa.table({**{name: [row[name] for row in rows] for name in ("date", "split")}, "user": users, "loc": lists})
+    pq.write_table(table, folder / "days.parquet")
+    for read in (lambda: am.recover(folder, run), lambda: read_dataset(folder)):
+        with pytest.raises(RunError, match="damaged"):
+            read()
+
+
 def test_locations_are_known_by_their_place_and_not_by_their_order(run: Path, tmp_path: Path) -> None:
     """Another dataset of the same grid numbers its cells in another way."""
     other = prepare(

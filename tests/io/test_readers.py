@@ -371,6 +371,16 @@ def test_typed_tables_are_read(read: Reader) -> None:
     assert read(pl.from_pandas(frame)).rows == ROWS
 
 
+def test_a_number_stays_the_user_it_was_where_another_user_is_missing(read: Reader) -> None:
+    frame = pd.DataFrame({"user": [7, None, 8, 8.5], "time": "2024-03-04T08:00:00Z", "lat": 39.9, "lon": 116.4})
+    assert [(row.user, row.reason) for row in sorted(read(frame).rows, key=str)] == [
+        ("7", None),
+        ("8", None),
+        ("8.5", None),
+        (None, "no_user"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [

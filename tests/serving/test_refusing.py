@@ -243,7 +243,7 @@ def test_what_becomes_of_the_folder_later_does_not_change_the_answers(run: Path,
 
 
 def test_a_token_is_asked_for_where_data_are(run: Path) -> None:
-    secret = "sesame-ä"
+    secret = "sesame"
     with TestClient(make_app(run, token=secret)) as client:
         for path in ("/", "/docs", "/openapi.json", "/healthz", "/static/main.js", "/maplibre/maplibre-gl.js"):
             assert client.get(path).status_code == 200, path
@@ -268,6 +268,27 @@ def test_no_other_origin_may_call_unless_it_was_named(run: Path, client: TestCli
         assert allowed.headers["access-control-allow-origin"] == "https://maps.example"
         other = named.options("/v1/recover", headers={**asking, "Origin": "https://evil.example"})
         assert "access-control-allow-origin" not in other.headers
+
+
+@pytest.mark.parametrize("origin", ["maps.example", "https://maps.example/", "ftp://maps.example", "https://", ""])
+def test_an_origin_that_no_browser_sends_is_refused(run: Path, origin: str) -> None:
+    with pytest.raises(ConfigError, match="--cors: expected an origin such as"):
+        make_app(run, cors=[origin])
+
+
+@pytest.mark.parametrize("token", ["sesame-ä", "open sesame", ""])
+def test_a_token_that_a_header_cannot_carry_is_refused(run: Path, token: str) -> None:
+    with pytest.raises(ConfigError, match="the token must be"):
+        make_app(run, token=token)
+
+
+@pytest.mark.parametrize("column", ["time", "lat"])
+def test_a_long_text_that_is_nearly_a_number_is_soon_seen_through(client: TestClient, column: str) -> None:
+    """Read in one way only: with two, 130,000 digits would take minutes."""
+    row = {"user": "ann", "time": "2024-03-04T08:00:00", "lat": "39.9", "lon": "116.4", column: "1" * 130_000 + "x"}
+    text = ",".join(row) + "\n" + ",".join(row.values()) + "\n"
+    answer = client.post("/v1/recover", content=text, headers={"Content-Type": "text/csv"})
+    assert answer.json()["points"]["refused"] == {"unparsable_time" if column == "time" else "not_a_number": 1}
 
 
 def test_the_headers_let_the_page_load_nothing_from_elsewhere(run: Path, client: TestClient) -> None:

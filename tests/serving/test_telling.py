@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
+from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
@@ -77,6 +81,28 @@ def test_examples_come_from_a_dataset_or_points_when_they_are_named(run: Path, t
     assert {point["user"] for point in examples[0]["points"]} == {"ann"}
     centres = {(round(lon, 6), round(lat, 6)) for lon, lat in setting.locations.centres.tolist()}
     assert {(point["lon"], point["lat"]) for point in examples[0]["points"]} <= centres
+
+
+@pytest.mark.parametrize("datum", ["wgs84", "gcj02", "bd09"])
+def test_examples_lie_in_their_locations_whatever_the_datum(run: Path, datum: str, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["setting"]["datum"] = datum
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    filler = Filler.of(tmp_path / "run")
+    assert filler.setting.datum == datum
+    for example in made_up(filler.setting):
+        rows = [{**point, "time": datetime.fromisoformat(point["time"])} for point in example["points"]]
+        folded = filler.fold_points(pa.Table.from_pylist(rows))
+        assert not folded.refused
+        assert folded.days.observed.sum() == len(rows)
+        known = filler.setting.locations.lon[folded.days.loc[folded.days.observed]]
+        if datum == "wgs84":
+            assert known == pytest.approx(np.array([row["lon"] for row in rows]), abs=1e-5)
+
+
+def test_somebody_who_only_asks_whether_it_lives_is_answered(client: TestClient) -> None:
+    assert client.head("/healthz").status_code == 200
 
 
 def test_people_whose_names_are_too_long_to_be_asked_for_are_no_examples(run: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from attnmove.cli.render import AsJson, err, flow, out, show
 from attnmove.cli.root import Stopped, app
@@ -94,4 +93,4 @@ def recover(
         err.print("stopped; --resume goes on with what is finished")
         raise Stopped from None
     console = err if target == STDOUT else out
-    show(report.facts(), as_json=as_json, title=f"Recovered {escape(source)}", console=console)
+    show(report.facts(), as_json=as_json, title=f"Recovered {source}", console=console)

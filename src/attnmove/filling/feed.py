@@ -23,7 +23,7 @@ from attnmove.io.clock import load_zone
 from attnmove.io.columns import parse_columns
 from attnmove.io.normal import REASONS
 from attnmove.nouns import MISSING, Int32
-from attnmove.prep.dataset import read_facts
+from attnmove.prep.dataset import grid_of_lists, read_facts
 from attnmove.prep.fold import fold
 from attnmove.prep.rejects import count_folded, count_rows, in_order
 from attnmove.space import read_locations
@@ -140,9 +140,9 @@ def _from_dataset(folder: Path, setting: Setting, intake: Intake, *, asked: bool
     ids = setting.ids_for(facts, read_locations(folder / "locations.parquet"), name=str(folder))
     try:
         for batch in read_batches(folder / "days.parquet", rows=_ROWS_AT_ONCE):
-            theirs = batch.column("loc").flatten().to_numpy().reshape(len(batch), setting.n_slots)
-            if len(theirs) and not MISSING <= theirs.min() <= theirs.max() < len(ids) - 1:
-                raise ValueError("locations that are not in its table")
+            theirs = grid_of_lists(batch.column("loc"), setting.n_slots, len(ids) - 1)
+            if batch.column("user").null_count or batch.column("date").null_count:
+                raise DataError("rows without a user or a date")
             loc = ids[theirs]
             intake.slots_outside += int(((loc == MISSING) & (theirs != MISSING)).sum())
             rows = _day_rows(batch.column("user"), batch.column("date").cast(pa.int32()), loc, asked=asked)
@@ -150,7 +150,7 @@ def _from_dataset(folder: Path, setting: Setting, intake: Intake, *, asked: bool
             yield rows
     except FileNotFoundError as error:
         raise RunError(f"{folder}/days.parquet: not there; prepare the dataset again") from error
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+    except (DataError, pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise RunError(f"{folder}/days.parquet: damaged ({error}); prepare the dataset again") from error
 
 

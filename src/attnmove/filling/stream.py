@@ -37,15 +37,18 @@ class Piece:
     """True when whole users are finished with it, so that one can go on after the last."""
 
 
-def pieces(engine: Engine, days: ir.Table, filler: Filler, *, origins: bool, spread: bool = False) -> Iterator[Piece]:
+def pieces(
+    engine: Engine, days: ir.Table, filler: Filler, *, origins: bool, spread: bool = False, device: str = "auto"
+) -> Iterator[Piece]:
     """What becomes of DAY_ROWS, by user, date and slot.
 
-    `spread`: the days are filled where the engine holds them, by its workers, instead of in this process.
+    `spread`: the days are filled where the engine holds them, by its workers, on their `device`, instead of in this
+    process.
     """
     if spread:
         assert filler.run.folder is not None
         # Workers have a working folder of their own.
-        task = FillGroups(str(filler.run.folder.resolve()), filler.policy, filler.top, origins)
+        task = FillGroups(str(filler.run.folder.resolve()), filler.policy, filler.top, origins, device)
         filled = engine.map_groups(
             days, task, order=["user", "day"], together=1, schema=filler.schema, sorted_by=_ORDER
         )
@@ -71,16 +74,17 @@ class FillGroups:
     policy: Policy
     top: int
     origins: bool
+    device: str = "auto"
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:
-        filler = _loaded(self.folder, self.policy, self.top)
+        filler = _loaded(self.folder, self.policy, self.top, self.device)
         table = filler.fill_timelines(Timelines.from_rows(rows), origins=self.origins).combine_chunks()
         return (table.to_batches() or [pa.RecordBatch.from_pylist([], schema=filler.schema)])[0]
 
 
 @lru_cache(maxsize=1)
-def _loaded(folder: str, policy: Policy, top: int) -> Filler:
-    return Filler.of(folder, policy=policy, top=top)
+def _loaded(folder: str, policy: Policy, top: int, device: str) -> Filler:
+    return Filler.of(folder, policy=policy, top=top, device=device)
 
 
 def in_chunks(tables: Iterable[pa.Table], *, rows: int, counted: Callable[[pa.Table], int] = len) -> Iterator[pa.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import sys
 import time
@@ -88,6 +89,7 @@ def recover(
         reading=Reading(format, columns, user, naive_timezone),
         engine=engine,
         origins=origins,
+        device=device,
         progress=progress or (lambda done, of: None),
     )
     if history is not None:
@@ -109,6 +111,7 @@ class _Errand:
     reading: Reading
     engine: str
     origins: bool
+    device: str
     progress: Progress = field(repr=False)
 
     def each(self, take: Callable[[Piece], None], counts: Counts, *, after: str | None = None) -> Intake:
@@ -124,7 +127,7 @@ class _Errand:
             )
             self.progress(counts.user_days, intake.user_days)
             spread = self.engine.startswith("spark")
-            for piece in pieces(engine, days, self.filler, origins=self.origins, spread=spread):
+            for piece in pieces(engine, days, self.filler, origins=self.origins, spread=spread, device=self.device):
                 take(piece)
                 self.progress(counts.user_days, intake.user_days)
             return intake
@@ -166,6 +169,10 @@ def _in_memory(errand: _Errand) -> Any:
 
 def _to_stdout(errand: _Errand) -> Report:
     counts, began = Counts(), time.perf_counter()
+
+    # JSON is UTF-8 wherever it goes, whatever the terminal speaks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
 
     def take(piece: Piece) -> None:
         write_lines(sys.stdout, piece.table, errand.filler)

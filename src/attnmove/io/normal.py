@@ -38,7 +38,9 @@ _SAMPLE = 1_000
 _NO_TIME = 9e18
 """Numbers from here on, infinity among them, are no time in any unit."""
 
-_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+NUMBER = r"\s*[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\s*"
+"""A number as people write it; there is one way to read it, so that a long text that is none is soon seen through."""
+_NUMBER = f"^{NUMBER}$"
 _DATE = r"^\s*[0-9]{4}[-/][0-9]"
 """How a time in text begins; what is neither this nor a number has no say in how a column is read."""
 _HEAD = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}"  # engines differ in what 24:00 is
@@ -65,7 +67,7 @@ def normalise(
     raw, when, naive, style = _time(engine, raw, columns.time, zone=typed_zone if is_typed else zone, source=source)
     _check_user(raw, columns.user, source=source)
     lat, lon = (_degrees(raw, name, source=source) for name in (columns.lat, columns.lon))
-    user = ibis.literal(one_user) if columns.user is None else raw[columns.user].cast("string")
+    user = ibis.literal(one_user) if columns.user is None else _name(raw[columns.user])
     named = raw.select(
         user=user.strip(),
         time_us=when,
@@ -106,6 +108,15 @@ def _check_user(raw: ir.Table, name: str | None, *, source: str) -> None:
     kind = None if name is None else raw[name].type()
     if kind is not None and kind.is_nested():
         raise DataError(f"{source}: column {name!r} holds {kind}; expected users as text or numbers")
+
+
+def _name(column: ir.Column) -> ir.StringValue:
+    """The user as text; pandas makes 7.0 of the number 7 where another user is missing, and NaN of that one."""
+    text = column.cast("string")
+    if not column.type().is_floating():
+        return text
+    whole = ibis.ifelse(column == column.floor(), column.try_cast("int64").cast("string"), text)
+    return ibis.ifelse(column.isnan(), ibis.null("string"), whole)
 
 
 def _degrees(raw: ir.Table, name: str, *, source: str) -> ir.FloatingValue:

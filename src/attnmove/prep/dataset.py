@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from attnmove.errors import DataError, RunError
@@ -187,7 +188,7 @@ def read_dataset(folder: Path | str) -> Dataset:
                 user=_text(days["user"]),
                 date=days["date"].to_numpy().astype("datetime64[D]"),
                 split=_text(days["split"]),
-                loc=_grid(days["loc"], n_slots, len(locations)),
+                loc=grid_of_lists(days["loc"].combine_chunks(), n_slots, len(locations)),
             ),
             locations=locations,
             targets=Targets(
@@ -196,7 +197,7 @@ def read_dataset(folder: Path | str) -> Dataset:
                 draw=targets["draw"].to_numpy().astype(np.int32),
                 start=slots.offsets.to_numpy().astype(np.int64) - slots.offsets[0].as_py(),
                 slot=_within(slots.flatten().to_numpy().astype(np.int32), 0, n_slots),
-                history=_grid(targets["history"], n_slots, len(locations)),
+                history=grid_of_lists(targets["history"].combine_chunks(), n_slots, len(locations)),
             ),
             facts=facts,
         )
@@ -269,17 +270,23 @@ def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
 
 
 def _text(column: pa.ChunkedArray) -> Any:
+    if column.null_count:
+        raise DataError("rows without a name")
     return np.array(column.to_pylist(), dtype=object)
 
 
-def _grid(column: pa.ChunkedArray, n_slots: int, n_locations: int) -> Int32:
-    values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int32)
-    if len(values) != len(column) * n_slots:
+def grid_of_lists(lists: pa.Array, n_slots: int, n_locations: int) -> Int32:
+    """(N, T) the locations of rows that are lists. Raises DataError unless each has so many, all known or MISSING."""
+    values = lists.flatten()
+    if not pa.types.is_integer(values.type) or values.null_count:
+        raise DataError(f"slots of {values.type}, some perhaps empty, expected whole numbers")
+    if lists.null_count or (pc.list_value_length(lists).to_numpy() != n_slots).any():
         raise DataError(f"not {n_slots} slots a row, as dataset.json says")
-    return _within(values, MISSING, n_locations).reshape(len(column), n_slots)
+    numbers: Int32 = _within(values.to_numpy(zero_copy_only=False), MISSING, n_locations).astype(np.int32)
+    return numbers.reshape(len(lists), n_slots)
 
 
-def _within(values: Int32, least: int, end: int) -> Int32:
+def _within(values: Any, least: int, end: int) -> Any:
     if len(values) and not least <= values.min() <= values.max() < end:
         raise DataError(f"numbers from {values.min()} to {values.max()}, expected {least} to {end - 1}")
     return values

@@ -125,6 +125,12 @@ def steps_of(label: str, labels: Sequence[str]) -> Axis:
     return Axis(label, -0.5, len(labels) - 0.5, ticks, stacked)
 
 
+def time_of(slot: int, n_slots: int) -> str:
+    """What the clock shows when the slot begins."""
+    minutes = slot * 1440 // n_slots
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
 def clock(label: str, n_slots: int, *, every_hours: int = 3) -> Axis:
     """An axis of a day's slots that names some of the hours."""
     hours = range(0, 24, every_hours)

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnmove.nouns import MISSING, Days, Float64, Int64
 from attnmove.prep.dataset import Dataset
-from attnmove.reporting.axes import axis_of, clock, steps_of
+from attnmove.reporting.axes import axis_of, clock, steps_of, time_of
 from attnmove.reporting.charts import bar_chart
 from attnmove.reporting.maps import shaded_map, view_of
 from attnmove.reporting.markup import Html, joined
@@ -60,7 +60,7 @@ def _facts(dataset: Dataset) -> Html:
 
 def _by_hour(days: Days) -> Html:
     share = days.observed.mean(axis=0)
-    times = [_time(slot, days.n_slots) for slot in range(days.n_slots)]
+    times = [time_of(slot, days.n_slots) for slot in range(days.n_slots)]
     best, worst = int(share.argmax()), int(share.argmin())
     drawn = bar_chart(
         share.tolist(),
@@ -200,11 +200,6 @@ def _gap_labels(n_slots: int) -> list[str]:
 
 def _counts(what: str, of: str, labels: Sequence[str], count: Int64) -> Html:
     return table([what, of], [[label, f"{n:,}"] for label, n in zip(labels, count.tolist(), strict=True)], of)
-
-
-def _time(slot: int, n_slots: int) -> str:
-    minutes = slot * 1440 // n_slots
-    return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 def _minutes(days: Days) -> int:

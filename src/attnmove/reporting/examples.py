@@ -10,7 +10,7 @@ import numpy as np
 from attnmove.measure.outcomes import Outcomes
 from attnmove.nouns import MISSING, Cases, Int32, Int64
 from attnmove.reporting.answers import Answered
-from attnmove.reporting.axes import N_COLOURS, drawing, way
+from attnmove.reporting.axes import N_COLOURS, drawing, time_of, way
 from attnmove.reporting.markup import Html, joined, number, tag
 from attnmove.reporting.page import Section, figure, note, scrolling
 
@@ -94,7 +94,7 @@ def _day(cases: Cases, one: Answered, row: int, kind: str) -> Html:
         _strip(cases, cases.visible[row], letters, 0),
         _recovered(cases, mine, letters),
         _strip(cases, truth, letters, 2),
-        _hours(cases.n_slots),
+        _hours(),
     ]
     figure_name = f"{cases.user[row]}, {cases.date[row]}"
     drawn = drawing(*parts, title=figure_name, about=about, width=_WIDTH, height=3 * _STEP + 22)
@@ -135,7 +135,7 @@ def _strip(cases: Cases, places: Int32, letters: dict[int, int], line: int) -> H
     for start, end in pairwise(cuts):
         place = int(places[start])
         x, width = _left(cases, start), _left(cases, end) - _left(cases, start)
-        when = f"{_time(start, cases.n_slots)}–{_time(end, cases.n_slots)}"
+        when = f"{time_of(start, cases.n_slots)}–{time_of(end, cases.n_slots)}"
         size = {"x": number(x), "y": top, "width": number(width), "height": _ROW}
         if place == MISSING:
             parts.append(tag("rect", tag("title", f"{when}: not seen"), class_="cell unseen", **size))
@@ -158,7 +158,7 @@ def _answer(cases: Cases, mine: Outcomes, k: int, letters: dict[int, int]) -> Ht
     slot, place, sure = int(mine.slot[k]), int(mine.predicted[k]), min(1.0, float(mine.confidence[k]))
     i, top, x = letters[place], 4 + _STEP, _left(cases, slot) + 1
     width, tall = max(1.0, _left(cases, 1) - _left(cases, 0) - 2), (_ROW - 2) * sure
-    said = f"{_time(slot, cases.n_slots)}: {letter(i)}, {cases.locations.name[place]}, {sure:.0%} sure"
+    said = f"{time_of(slot, cases.n_slots)}: {letter(i)}, {cases.locations.name[place]}, {sure:.0%} sure"
     truth = "right" if mine.right[k] else f"wrong, it was {letter(letters[int(mine.truth[k])])}"
     across = {"x": number(x), "width": number(width)}
     parts = [
@@ -196,15 +196,10 @@ def _names() -> Html:
     )
 
 
-def _hours(n_slots: int) -> Html:
+def _hours() -> Html:
     foot = 3 * _STEP + 14
     across = _WIDTH - _LEFT - 6
     return joined(
         tag("text", f"{hour:02}:00", class_="tick middle", x=number(_LEFT + across * hour / 24), y=foot)
         for hour in range(0, 24, 3)
     )
-
-
-def _time(slot: int, n_slots: int) -> str:
-    minutes = slot * 1440 // n_slots
-    return f"{minutes // 60:02}:{minutes % 60:02}"

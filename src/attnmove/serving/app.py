@@ -19,7 +19,7 @@ from attnmove.serving.arrival import ask_of, check_address, qualities, wait_for
 from attnmove.serving.batching import Batcher
 from attnmove.serving.describe import model_facts
 from attnmove.serving.examples import made_up, taken_from
-from attnmove.serving.guard import Guard, security_headers
+from attnmove.serving.guard import Guard, check_origin, check_token, security_headers
 from attnmove.serving.limits import Limits
 from attnmove.serving.metrics import Metrics
 from attnmove.serving.outlines import LocationsMap
@@ -116,7 +116,7 @@ def make_app(
         metrics=metrics,
         room=room,
         seconds=limits.timeout_s,
-        token=token,
+        token=None if token is None else check_token(token),
         headers=security_headers(tiles),
         routes=routes,
         hosts=hosts,
@@ -124,7 +124,10 @@ def make_app(
     if cors:
         headers = ["Authorization", "Content-Type", "Accept"]
         app.add_middleware(
-            CORSMiddleware, allow_origins=list(cors), allow_methods=["GET", "POST"], allow_headers=headers
+            CORSMiddleware,
+            allow_origins=[check_origin(origin) for origin in cors],
+            allow_methods=["GET", "POST"],
+            allow_headers=headers,
         )
     return app
 
@@ -207,6 +210,7 @@ def _add_map(app: FastAPI, locations: LocationsMap) -> None:
 
 
 def _add_state(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", summary="Whether the service answers")
     async def health() -> dict[str, str]:
         return {"status": "ok"}

@@ -17,7 +17,7 @@ _MOST_BYTES = 1 << 20
 """Of the bodies in one go; a large request goes alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Waiting:
     ask: Ask
     answer: asyncio.Future[Answer]
@@ -63,7 +63,11 @@ class Batcher:
         waiting = _Waiting(ask, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
-        return await waiting.answer  # when this is cancelled the future is, too, and is passed over
+        try:
+            return await waiting.answer
+        finally:
+            if waiting in self._waiting:  # its client is gone: nothing of it is kept until its turn would have come
+                self._waiting.remove(waiting)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -17,6 +17,7 @@ from attnmove.filling.texts import start_texts
 from attnmove.filling.timeline import Timelines, days_of
 from attnmove.nouns import MISSING, Bool, Days, Float64, Int32, Int64
 from attnmove.serving.wire import LONGEST_NAME
+from attnmove.space.datum import from_wgs84
 
 _FIRST_DAY = "2024-03-04"
 """A Monday."""
@@ -88,7 +89,8 @@ def _example(days: Days, setting: Setting, *, name: str, about: str, seed: int) 
     minute = np.random.default_rng(seed).integers(0, setting.how.slot_minutes, len(row))
     start = slot_starts(days.date, setting).reshape(len(days), -1)[row, slot] + minute * 60_000_000
     times = start_texts(pa.chunked_array([pa.array(start).cast(pa.timestamp("us", "UTC"))]), setting.zone).to_pylist()
-    lon, lat = (side[place].round(6).tolist() for side in (setting.locations.lon, setting.locations.lat))
+    centres = setting.locations.lon[place], setting.locations.lat[place]
+    lon, lat = (side.round(6).tolist() for side in from_wgs84(*centres, setting.datum))
     points = [{"user": name, "time": when, "lon": x, "lat": y} for when, x, y in zip(times, lon, lat, strict=True)]
     return {"name": name, "about": about, "points": points}
 

@@ -58,8 +58,22 @@ def origin_of(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def check_origin(origin: str) -> str:
+    """The origin, or * for all. Raises ConfigError for what no browser sends as one."""
+    if origin != "*" and not re.fullmatch(r"https?://[^\s/?#@]+", origin):
+        raise ConfigError(f"--cors: expected an origin such as https://maps.example, or *, found {origin!r}")
+    return origin
+
+
+def check_token(token: str) -> str:
+    """The token. Raises ConfigError for one that a header cannot carry as it is."""
+    if not re.fullmatch(r"[!-~]+", token):
+        raise ConfigError("the token must be of letters, digits and signs of ASCII, without blanks; choose another")
+    return token
+
+
 class Guard:
-    """The outermost layer of the app."""
+    """The outermost layer of the app, but for what tells browsers who else may call: refusals must tell them, too."""
 
     def __init__(
         self,

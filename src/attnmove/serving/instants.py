@@ -10,6 +10,7 @@ import numpy as np
 
 from attnmove.io.clock import Zone, utc_of
 from attnmove.io.handful import BLANK
+from attnmove.io.normal import NUMBER
 from attnmove.nouns import Bool, Int64
 
 _ISO = re.compile(
@@ -17,7 +18,7 @@ _ISO = re.compile(
     r"(Z|z|UTC|GMT|[-+](?:0[0-9]|1[0-8])(?::?[0-5][0-9])?)?",
     re.ASCII,
 )
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
+_NUMBER = re.compile(NUMBER, re.ASCII)
 _DATE = re.compile(r"\s*[0-9]{4}[-/][0-9]", re.ASCII)
 _SAMPLE = 1_000
 _UNITS = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (9e18, 1e-3))
@@ -48,8 +49,7 @@ def instants_of(times: Sequence[str | float], zone: Zone) -> tuple[Int64, Bool]:
 
 def _number(time: str | float) -> float | None:
     if isinstance(time, str):
-        text = time.strip(BLANK)
-        return float(text) if len(text) < 400 and _NUMBER.fullmatch(text) else None
+        return float(time) if _NUMBER.fullmatch(time) else None
     try:
         return float(time)
     except OverflowError:

@@ -15,11 +15,12 @@ from attnmove.errors import DataError
 from attnmove.io.clock import Zone
 from attnmove.io.columns import Columns as Names
 from attnmove.io.columns import find_columns
+from attnmove.io.normal import NUMBER
 from attnmove.serving.instants import instants_of
 from attnmove.serving.wire import LONGEST_NAME, NOBODY, check_number, read_question
 
 _DELIMITERS = ",;\t|"
-_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*", re.ASCII)
+_NUMBER = re.compile(NUMBER, re.ASCII)
 _MOST_COLUMNS = 1_000
 _SOURCE = "the CSV"
 _ADVICE = "; say which with --columns"

@@ -5,10 +5,17 @@ import { find } from "./dom.js";
 export function offerPoints({ take, refuse }) {
   const dialog = find("points-dialog");
   const read = async (file) => {
+    let bytes;
     try {
-      return await file.text();
+      bytes = await file.arrayBuffer();
     } catch {
       refuse(`${file.name} cannot be read. Try to open it again.`);
+      return null;
+    }
+    try {
+      return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    } catch {
+      refuse(`${file.name} is not UTF-8 text. Save it as UTF-8: names would be mixed up otherwise.`);
       return null;
     }
   };

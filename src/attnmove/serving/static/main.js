@@ -9,7 +9,7 @@ import { Path } from "./path.js";
 import { Player } from "./player.js";
 import { Progress, dismissable, tell } from "./notices.js";
 import { Strip } from "./strip.js";
-import { STATUS, dayText, percent, plural, shortDay } from "./words.js";
+import { STATUS, dayText, percent, plural, shortDay, withClocks } from "./words.js";
 
 const WORTH_SHOWING = 0.01;  // probability from which on an alternative is tinted on the map
 const state = { source: null, result: null, day: 0, slot: 0, examples: [] };
@@ -19,6 +19,7 @@ const progress = new Progress(find("progress"));
 let ground = null;
 let path = null;
 let later = 0;
+let wanted = null;  // a source that was asked about and is not shown yet
 
 const days = () => state.result?.days ?? [];
 const today = () => days()[state.day];
@@ -34,10 +35,8 @@ async function start() {
   state.examples = examples.examples;
   const entries = state.examples.map((example, i) => [String(i), `${example.name}: ${example.about}`]);
   options(find("example"), [["", "none"], ...entries], "");
-  if (state.examples.length > 0) {
-    find("example").value = "0";
-    await load({ points: state.examples[0].points }, "example");
-  } else showNothing();
+  if (state.examples.length > 0) await load({ points: state.examples[0].points }, "0");
+  else showNothing();
 }
 
 function describe(model) {
@@ -78,33 +77,41 @@ function policy() {
   return { ...(sure > 0 ? { min_confidence: sure } : {}), ...(gap ? { max_gap: gap } : {}) };
 }
 
-async function load(source, kind) {
-  if (kind !== "example") find("example").value = "";
-  const before = state.source;
-  state.source = source;
-  if (!(await refresh({ fresh: true }))) state.source = before;
+// Ask about another source; it becomes the page's when there is an answer, and until then the one before stays.
+function load(source, example = "") {
+  find("example").value = example;
+  return ask({ ...source, example }, { fresh: true });
 }
 
-// Ask the service about the source again; true when there is an answer.
-async function refresh({ fresh = false } = {}) {
-  if (state.source === null) return false;
+// Ask again, with another policy: about the source that is under way, or the one that is shown.
+function refresh() {
+  if (wanted) ask(wanted, { fresh: true });
+  else if (state.source) ask(state.source);
+}
+
+async function ask(source, { fresh = false } = {}) {
   const signal = progress.begin("Filling the gaps");
+  if (fresh) wanted = source;
   try {
-    const result = await withToken(async () => (await recover(state.source, policy(), { signal })).json());
+    const result = await withToken(async () => (await recover(source, policy(), { signal })).json());
     tell(null);
+    state.source = source;
+    wanted = null;
     show(result, fresh);
-    return true;
   } catch (error) {
     if (signal.aborted) tell(signal.reason === "newer" ? null : "Cancelled. The map shows what was there before.");
     else tell(error.message);
-    return false;
+    if (signal.reason !== "newer" && wanted === source) {
+      wanted = null;
+      find("example").value = state.source?.example ?? "";
+    }
   } finally {
     progress.end(signal);
   }
 }
 
 function show(result, fresh) {
-  state.result = result;
+  state.result = { ...result, days: result.days.map(withClocks) };
   if (fresh) Object.assign(state, { day: 0, slot: 0 });
   used(result.points);
   if (result.days.length === 0) return showNothing();
@@ -214,7 +221,7 @@ async function download(form) {
 function listen() {
   find("example").addEventListener("change", (event) => {
     const example = state.examples[Number(event.target.value)];
-    if (event.target.value !== "" && example) load({ points: example.points }, "example");
+    if (event.target.value !== "" && example) load({ points: example.points }, event.target.value);
   });
   find("user").addEventListener("change", (event) => showDay(days().findIndex((day) => day.user === event.target.value)));
   find("date").addEventListener("change", (event) => showDay(Number(event.target.value)));
@@ -248,7 +255,7 @@ function listen() {
     if (event.key === "Escape") menu.open = false;
   });
   dismissable();
-  offerPoints({ take: (csv) => load({ csv }, "file"), refuse: tell });
+  offerPoints({ take: (csv) => load({ csv }), refuse: tell });
 }
 
 listen();

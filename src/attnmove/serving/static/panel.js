@@ -1,12 +1,12 @@
 // What is known about the chosen slot: the place, how sure, the alternatives, and where the answer came from.
 
 import { el } from "./dom.js";
-import { EVIDENCE, STATUS, clock, clockAt, dayText, percent, shade } from "./words.js";
+import { EVIDENCE, STATUS, clockAt, dayText, percent, shade } from "./words.js";
 
 export function panelOf(day, slot, { jump }) {
   const end = clockAt(slot.slot + 1, day.slot_minutes);
   const parts = [
-    el("p", { class: "when" }, `${dayText(day.date)}, ${clock(slot)}–${end}`),
+    el("p", { class: "when" }, `${dayText(day.date)}, ${slot.clock}–${end}`),
     el("h2", {}, slot.location ?? "Not known"),
     slot.lon === null ? null : el("p", { class: "when" }, `${slot.lat.toFixed(4)}, ${slot.lon.toFixed(4)}`),
     el("p", { class: `pill ${slot.status}` }, STATUS[slot.status]),

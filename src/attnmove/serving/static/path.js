@@ -1,7 +1,7 @@
 // The day's path, drawn over whichever map there is: a dot a slot, lines where the person went, gaps left open.
 
 import { svg } from "./dom.js";
-import { clock, shade, slotLabel } from "./words.js";
+import { shade, slotLabel } from "./words.js";
 
 const DOT = 4;
 const APART = 4.7;  // pixels; dots of one place lie like seeds in a sunflower
@@ -55,7 +55,7 @@ export class Path {
     this.marks.replaceChildren(...this.drawn.marks.map((one) => one.shape));
     this.top.replaceChildren();
     if (dot) {
-      this.drawn.marks.push(ring(dot, clock(slot)));
+      this.drawn.marks.push(ring(dot, slot.clock));
       this.top.append(this.drawn.marks.at(-1).shape);
     }
     this.redraw();

@@ -10,8 +10,9 @@ export class PlainGround {
     this.box = box;
     this.moved = moved;
     this.features = new Map(shapes.features.map((feature) => [feature.properties.name, feature]));
-    const lats = shapes.features.map((feature) => feature.properties.lat);
-    this.squeeze = Math.cos(((lats.length ? (Math.min(...lats) + Math.max(...lats)) / 2 : 0) * Math.PI) / 180);
+    const lats = shapes.features.map((feature) => feature.properties.lat);  // too many, perhaps, to be arguments
+    const [south, north] = [Math.min, Math.max].map((end) => lats.reduce((a, b) => end(a, b), lats[0] ?? 0));
+    this.squeeze = Math.cos((((south + north) / 2) * Math.PI) / 180);
     this.view = { x: 0, y: 0, scale: 1 };
     this.cells = svg("path", { class: "cells", d: shapes.features.map((feature) => this.#outline(feature)).join("") });
     this.lit = svg("g", {});

@@ -8,12 +8,16 @@ export const shortDay = (date) => SHORT.format(new Date(`${date}T00:00:00Z`));
 
 export const dayText = (date) => DAY.format(new Date(`${date}T00:00:00Z`));
 
-export const clock = (slot) => slot.start.slice(11, 16);
-
 export const clockAt = (index, slotMinutes) => {
   const minutes = index * slotMinutes;
   return `${String(Math.floor(minutes / 60)).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
 };
+
+// Each slot with what the wall clock shows when it begins, also where that time is skipped on this day.
+export const withClocks = (day) => ({
+  ...day,
+  slots: day.slots.map((slot) => ({ ...slot, clock: clockAt(slot.slot, day.slot_minutes) })),
+});
 
 export const percent = (share) => {
   if (share > 0 && share < 0.01) return "< 1 %";
@@ -33,7 +37,7 @@ export const EVIDENCE = {
 export const shade = (probability) => Math.min(4, Math.floor(probability * 5));
 
 export function slotLabel(slot) {
-  const head = `${clock(slot)}, ${STATUS[slot.status]}`;
+  const head = `${slot.clock}, ${STATUS[slot.status]}`;
   if (slot.status === "observed") return `${head}, ${slot.location}`;
   if (slot.status === "recovered") return `${head}, ${slot.location}, ${percent(slot.probability)} sure`;
   return `${head}, ${slot.reason ?? "no answer"}`;
