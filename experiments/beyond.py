@@ -1,9 +1,10 @@
 """Beyond the released split: people who were never in training, fewer people and days to learn from, other gaps.
 
 Each fit is asked on the test days; `settings` of a row says what is different: `unseen=2` (two halves of the users,
-each asked with a model that learnt from the other), `users=0.25` or `days=0.25` (a share of the users, or of each
-user's training days, to learn from), `gaps=burst` or `gaps=night` (other slots hidden, as many of a day), `hide=0.8`
-(such a share of a day's known slots hidden; the model learns from, and is calibrated on, days with as many as ever).
+each asked with a model that learnt from the other), `users=0.25` (a share of the users to learn from and to choose on),
+`days=0.25` (a share of each user's training days to learn from; all validation days to choose on), `gaps=burst` or
+`gaps=night` (other slots hidden, as many of a day), `hide=0.8` (such a share of a day's known slots hidden; the model
+learns from, and is calibrated on, days with as many as ever).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PLAN = (
     *(Task(MODELS, settings={"gaps": gaps}) for gaps in GAPS),
     *(Task(MODELS, settings={"hide": share}) for share in HIDE),
 )
-SEEDS = 1
+SEEDS = 3
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:
             yield Asking(train.rows(~mine[0]), valid.rows(~mine[1]), test.rows(mine[2]))
     elif what == "users":
         kept = _some_users(train, float(str(value)), job.seed)
-        yield Asking(train.rows(kept), valid, test)
+        yield Asking(*(cases.rows(np.isin(cases.user.astype(str), kept)) for cases in (train, valid)), test)
     elif what == "days":
         yield Asking(train.rows(_last_days(train, float(str(value)))), valid, test)
     elif what == "hide":
@@ -124,11 +125,12 @@ def _in_part(cases: Cases, part: int, n_parts: int) -> Bool:
     return mine
 
 
-def _some_users(cases: Cases, share: float, seed: int) -> Bool:
+def _some_users(cases: Cases, share: float, seed: int) -> list[str]:
     users = np.unique(cases.user.astype(str))
-    chosen = np.random.default_rng([11, seed]).permutation(users)[: max(1, round(share * len(users)))]
-    mine: Bool = np.isin(cases.user.astype(str), chosen)
-    return mine
+    chosen: list[str] = (
+        np.random.default_rng([11, seed]).permutation(users)[: max(1, round(share * len(users)))].tolist()
+    )
+    return chosen
 
 
 def _last_days(cases: Cases, share: float) -> Bool:

@@ -29,6 +29,10 @@ DATASETS = ("geolife", "city")
 SPLITS = ("valid", "test")
 RESULTS = Path(__file__).parent / "results"
 
+FIT = ("dataset", "dataset_hash", "protocol", "model", "seed")
+"""Columns that say which fit a row of a script's own file comes from."""
+_DIGITS = 6
+
 Answer = TypeVar("Answer")
 
 
@@ -139,6 +143,30 @@ def finish(
             except BrokenProcessPool as error:
                 raise RunError("a process was killed, perhaps for memory; try fewer jobs") from error
     return failed
+
+
+def not_in(path: Path, jobs: Sequence[Job]) -> list[Job]:
+    """The fits of which the file has no row."""
+    done = {tuple(row[name] for name in FIT) for row in rows_in(path)}
+    return [job for job in jobs if tuple(str(getattr(job, name)) for name in FIT) not in done]
+
+
+def rows_in(path: Path) -> list[Row]:
+    """The rows of the file, as they are written; none where there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def add_rows(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Add rows to the file, by dataset, protocol, model and seed, numbers rounded."""
+    new = [{name: row.get(name) for name in columns} for row in rows]
+    new = [{name: round(at, _DIGITS) if isinstance(at, float) else at for name, at in row.items()} for row in new]
+    every = [*rows_in(path), *new]
+    order = {name: i for i, name in enumerate(MODELS)}
+    every.sort(key=lambda row: (row["dataset"], row["protocol"], order[row["model"]], int(row["seed"])))
+    write_table(path, columns, every)
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:

@@ -28,6 +28,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     },
     **{f"own:{name}": partial(tables.own, dataset=name) for name in DATASETS},
     **{f"own:{name}:strict": partial(tables.own, dataset=name, protocol="strict") for name in DATASETS},
+    "sure": tables.sure,
     "evidence:geolife": partial(tables.evidence, dataset="geolife"),
     **{
         f"slices:{name}:{slicing}": partial(tables.slices, dataset=name, slicing=slicing)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from attnmove.measure.record import read_results, sorted_results, summarise
 from attnmove.measure.table import ALL, Row
 from attnmove.models.registry import MODELS
 from attnmove.models.settings import parse_settings
+from records import rows_in
 
 PAPER = Path(__file__).parent / "paper.csv"
 NOT_YET = "not measured yet"
@@ -57,6 +59,7 @@ DOWNSTREAM = {
     "flows_rms": "– squared",
     "flows_apart": "– not in common",
 }
+SURE_OF = (0.7, 0.8, 0.9)
 LESS_IS_BETTER = ("distance_m", "nll", "ece")
 
 
@@ -152,7 +155,7 @@ def own(results: Path, dataset: str, protocol: str = "paper") -> str:
     columns = {"model": list(OWN)}
     for metric, head in (HEADS | {"nll": "NLL", "ece": "calibration error"}).items():
         columns[head] = _marked([_measured(found.get(model), metric) for model in OWN], metric)
-    return _page(rows, columns)
+    return _page([found[model] for model in OWN if model in found], columns)
 
 
 def evidence(results: Path, dataset: str) -> str:
@@ -170,10 +173,34 @@ def evidence(results: Path, dataset: str) -> str:
     return _page([row | {name: {row[name]} for name in ("version", "device")} | {"seeds": 1} for row in rows], columns)
 
 
+def sure(results: Path) -> str:
+    """A row a dataset: how well boost knows what it knows, in the mean over the seeds and at the worst."""
+    rows = rows_in(results / "sure.csv")
+    if not rows:
+        return NOT_YET
+    names = list(dict.fromkeys(row["dataset"] for row in rows))
+    of = {name: [row for row in rows if row["dataset"] == name] for name in names}
+    columns = {"dataset": names, "seeds": [str(len(of[name])) for name in names]}
+    columns |= {
+        "calibration error (worst)": [_mean_and(of[name], "ece", max) for name in names],
+        "at least 90 % sure of": [f"{_mean(of[name], 'sure_n') / float(of[name][0]['n']):.1%}" for name in names],
+        "right of these (worst)": [_mean_and(of[name], "sure_recall", min) for name in names],
+    }
+    for wanted in SURE_OF:
+        parts = (f"precision_{wanted}", f"coverage_{wanted}")
+        both = [[_mean(of[name], part) for part in parts] for name in names]
+        columns[f"asked for {wanted:g}: right, of how many"] = [
+            NOTHING if math.isnan(right) else f"{right:.3f} of {many:.0%}" for right, many in both
+        ]
+    hashes = ", ".join(f"`{of[name][0]['dataset_hash'][:12]}`" for name in names)
+    versions, devices = (", ".join(sorted({row[name] for row in rows})) for name in ("version", "device"))
+    return f"{_lines(columns)}\n\nTest; paper protocol; datasets {hashes}; attnmove {versions}; computed on {devices}."
+
+
 def slices(results: Path, dataset: str, slicing: str) -> str:
     """A row a slice: recall of boost, and by how much it is ahead of the other model that comes nearest to it."""
-    rows = _test(results / "own.csv", dataset)
-    found, names = _sliced([row for row in rows if row["model"] == "boost" and not row["settings"]], slicing)
+    rows = [row for row in _test(results / "own.csv", dataset) if not row["settings"]]
+    found, names = _sliced([row for row in rows if row["model"] == "boost"], slicing)
     gained = [row for row in _paired(results / "paired.csv", rows) if row["metric"] == "recall"]
     columns = _slice_columns(rows, found, names, slicing)
     columns["boost"] = [_measured(found["boost", name], "recall").text for name in names]
@@ -205,11 +232,7 @@ def beyond(results: Path, dataset: str) -> str:
 
 def downstream(results: Path, dataset: str) -> str:
     """A row a measure and model: errors of the sparse and the recovered days, and what recovery takes away."""
-    path = results / "downstream.csv"
-    if not path.exists():
-        return NOT_YET
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["dataset"] == dataset]
+    rows = [row for row in rows_in(results / "downstream.csv") if row["dataset"] == dataset]
     rows = sorted(rows, key=lambda row: list(DOWNSTREAM).index(row["measure"]))
     columns = {"error of": [DOWNSTREAM[row["measure"]] for row in rows], "model": [row["model"] for row in rows]}
     for name in ("sparse", "sparse_scaled", "most_likely", "expected"):
@@ -311,6 +334,15 @@ def _difference(row: Row | None, metric: str) -> str:
     return f"{value} [{low}, {high}]" if not math.isnan(float(row["low"])) else f"{value} (one user)"
 
 
+def _mean(rows: Sequence[Row], name: str) -> float:
+    """NaN where a fit has no such number."""
+    return statistics.fmean(float(row[name] or "nan") for row in rows)
+
+
+def _mean_and(rows: Sequence[Row], name: str, worst: Callable[[Iterable[float]], float]) -> str:
+    return f"{_mean(rows, name):.4f} ({worst(float(row[name] or 'nan') for row in rows):.4f})"
+
+
 def _error(row: Row, name: str) -> str:
     digits = 0 if row["measure"].startswith("radius") else 3
     return f"{float(row[name]):,.{digits}f}" if row[name] else NOTHING
@@ -348,16 +380,19 @@ def _page(rows: Sequence[Row], columns: dict[str, list[str]], *, tested: str | N
     if not rows:
         return NOT_YET
     tested = tested or f"{max(row['n'] for row in rows):,} targets"
-    lines = [list(columns), ["---"] * len(columns), *map(list, zip(*columns.values(), strict=True))]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     seeds = sorted({row["seeds"] for row in rows if MODELS[row["model"]].kind != "rule"}) or [1]
     counted = "1 seed" if seeds == [1] else f"{' to '.join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))} seeds"
     versions = ", ".join(sorted({name for row in rows for name in row["version"]}))
     devices = ", ".join(sorted({name for row in rows for name in row["device"]}))
     return (
-        f"{table}\n\nTest: {tested}; {counted}; {rows[0]['protocol']} "
+        f"{_lines(columns)}\n\nTest: {tested}; {counted}; {rows[0]['protocol']} "
         f"protocol; dataset `{rows[0]['dataset_hash'][:12]}`; attnmove {versions}; computed on {devices}."
     )
+
+
+def _lines(columns: dict[str, list[str]]) -> str:
+    lines = [list(columns), ["---"] * len(columns), *map(list, zip(*columns.values(), strict=True))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _published(table: str, dataset: str) -> dict[tuple[str, str], Row]:
@@ -369,7 +404,6 @@ def _published(table: str, dataset: str) -> dict[tuple[str, str], Row]:
 
 def _paired(path: Path, rows: Sequence[Row]) -> list[Row]:
     """The differences on the dataset the rows are of."""
-    if not path.exists() or not rows:
+    if not rows:
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if rows[0]["dataset_hash"].startswith(row["dataset_hash"])]
+    return [row for row in rows_in(path) if rows[0]["dataset_hash"].startswith(row["dataset_hash"])]

@@ -26,7 +26,7 @@ from measure.datasets import write_small
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3, "downstream": 1}
+SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3, "sure": 5, "downstream": 1}
 """The scripts that fit, and their seeds."""
 
 
@@ -130,6 +130,35 @@ def test_what_recovery_is_good_for_is_measured_once_and_shown(
     assert "| radius of gyration of a day, m | vote | " in page
     assert "Test: 3 user-days, one a draw; 1 seed; strict protocol;" in page
     assert tables.downstream(tmp_path, "geolife") == tables.NOT_YET
+
+
+def test_how_sure_the_default_is_is_measured_once_and_shown(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sure, tables = script("sure"), script("tables")
+    assert sure.PRECISIONS == tables.SURE_OF
+    assert tables.sure(tmp_path) == tables.NOT_YET
+    monkeypatch.setattr(sure, "PLAN", (sure.Task(("vote",)),))
+    monkeypatch.setattr(sure, "confidence_for", lambda model, cases, precision: precision / 10)
+    assert sure.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    (row,) = rows_of(tmp_path / "sure.csv")
+    assert (row["dataset"], row["model"], row["split"]) == ("city", "vote", "test")
+    assert 0 <= float(row["ece"]) <= 1
+    assert float(row["coverage_0.7"]) >= float(row["coverage_0.9"])
+    monkeypatch.setattr(sure, "fit_model", None)
+    assert sure.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    assert "| city | 1 | " in tables.sure(tmp_path)
+
+
+def test_a_run_that_learnt_otherwise_is_not_taken_for_the_one_that_is_asked_for(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    downstream = script("downstream")
+    for protocol, status in (("strict", 0), ("paper", 1)):
+        monkeypatch.setattr(downstream, "PLAN", (downstream.Task(("rf",), protocol=protocol),))
+        command = [f"city={city}", "--results", str(tmp_path / protocol), "--runs", str(tmp_path / "runs")]
+        assert downstream.main(command) == status
+    assert "a run of other days, protocol, seed or settings than are asked for; remove it" in capsys.readouterr().err
 
 
 def test_a_kept_run_answers_like_a_new_fit(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

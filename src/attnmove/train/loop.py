@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -62,12 +64,23 @@ def accelerator_for(device: str, precision: str = "fp32") -> Accelerator:
         raise ConfigError("device: there is no Apple GPU here; say cpu or auto")
     # Accelerate keeps the first choice of a process for good; another run in the same process may choose anew.
     AcceleratorState._reset_state(reset_partial_state=True)
-    return Accelerator(
+    made = Accelerator(
         cpu=device == "cpu",
         mixed_precision="no" if precision == "fp32" else precision,
         # An ablated attention leaves the norm of its query unused.
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
+    if made.num_processes > 1:
+        atexit.unregister(_leave)
+        atexit.register(_leave)
+    return made
+
+
+def _leave() -> None:
+    """Leave the other processes in time: threads that still wait for them would end this one with an abort."""
+    if torch.distributed.is_initialized():
+        gc.collect()  # a network that was wrapped for several processes holds on to their group
+        torch.distributed.destroy_process_group()
 
 
 def train_network(

@@ -70,12 +70,12 @@ IN_PLAY: dict[str, Feature] = {
     "evening_share": Feature("past", "share of the sightings of the last hours before today"),
     **{f"local_{d}": Feature("past", "share among days that agree with today around the target") for d in LOCAL_DECAYS},
     "after_prev": Feature(
-        "past", "share of earlier sightings within four hours of the clock that follow the place before"
+        "past", "share of earlier sightings within eight slots of the clock that follow the place before"
     ),
     "before_next": Feature("past", "the same, that precede the place after"),
     "analogy": Feature("past", "share of earlier sightings at this time with similar places before and after"),
     "analogy_either": Feature("past", "the same, one of the two sides similar"),
-    "analogy_both": Feature("past", "the same, both sides similar, whatever the time within four hours"),
+    "analogy_both": Feature("past", "the same, both sides similar, whatever the time within eight slots"),
 }
 """What is known of places in play only: where the user is seen today or was on the last days."""
 
@@ -106,8 +106,8 @@ FEATURES: dict[str, Feature] = IN_PLAY | {
     "spacing_km": Feature("space", "kilometres between locations here", UNKNOWN),
     "km_from": Feature("space", "kilometres from the last other place before the place before", UNKNOWN),
     "km_towards": Feature("space", "kilometres to the next other place after the place after", UNKNOWN),
-    "km_onwards": Feature("space", "kilometres from where going on as before leads within an hour", UNKNOWN),
-    "km_backwards": Feature("space", "kilometres from where one comes from, going as after, within an hour", UNKNOWN),
+    "km_onwards": Feature("space", "kilometres from where going on as before leads within two slots", UNKNOWN),
+    "km_backwards": Feature("space", "kilometres from where one comes from, going as after, within two slots", UNKNOWN),
     "km_curve": Feature("space", "kilometres from a smooth way between the sides at the time of the target", UNKNOWN),
     "slot": Feature("target", "the slot of the day, in hours"),
     "weekday": Feature("target", "0 on Mondays"),
@@ -127,6 +127,8 @@ FEATURES: dict[str, Feature] = IN_PLAY | {
 }
 
 NAMES = tuple(FEATURES)
+_MAKING = "1"
+"""Changes whenever a number is computed otherwise under its old name: runs of before must be trained again."""
 
 
 def column(name: str) -> int:
@@ -144,8 +146,8 @@ ABSENT: Float32 = np.array([feature.absent for feature in FEATURES.values()], dt
 
 
 def state() -> State:
-    """What a run remembers of the numbers it learnt from: a mark of their names and order."""
-    digest = hashlib.blake2b(" ".join(NAMES).encode(), digest_size=16).digest()
+    """What a run remembers of the numbers it learnt from: a mark of their names, their order and how they are made."""
+    digest = hashlib.blake2b(" ".join((_MAKING, *NAMES)).encode(), digest_size=16).digest()
     return {"names": np.frombuffer(digest, dtype="<i8").astype(np.int64)}
 
 
