@@ -60,6 +60,15 @@ def test_delimited_text_is_read_whatever_separates_it(
     assert found.points.format == format
 
 
+def test_degrees_may_have_a_decimal_comma(tmp_path: Path, read: Reader) -> None:
+    lines = ["user;time;lat;lon", "a;2024-03-04T08:00:00Z;39,98;-116,31", 'b;2024-03-04T08:00:00Z;"+1,5";2']
+    (tmp_path / "p.csv").write_text(
+        "\n".join([*lines, "c;2024-03-04T08:00:00Z;1,2,3;4", "d;2024-03-04T08:00:00Z;,5;4"])
+    )
+    found = [(row.user, row.lat, row.lon) for row in read(tmp_path / "p.csv").rows]
+    assert found == [("a", 39.98, -116.31), ("b", 1.5, 2.0), ("c", None, 4.0), ("d", None, 4.0)]
+
+
 def test_packed_text_is_unpacked(tmp_path: Path, read: Reader) -> None:
     plain = write_rows(tmp_path / "plain.csv")
     (tmp_path / "p.CSV.gz").write_bytes(gzip.compress(plain.read_bytes()))

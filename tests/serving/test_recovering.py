@@ -35,6 +35,16 @@ def test_http_python_and_the_command_line_give_equal_answers(
     assert any(row["origin"] and row["origin"]["kind"] for row in over_http)
 
 
+def test_degrees_may_have_a_decimal_comma(client: TestClient) -> None:
+    text = as_csv(asked_days(days=1))
+    commas = "\n".join(line.replace(",", ";").replace(".", ",") for line in text.splitlines())
+    one, other = (
+        client.post("/v1/recover", content=body, headers={"Content-Type": "text/csv"}) for body in (text, commas)
+    )
+    assert one.status_code == other.status_code == 200
+    assert one.json() == other.json()
+
+
 @pytest.mark.parametrize("model", ["attnmove", "copymove"])
 def test_a_network_answers_alike_in_any_company(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of matrices of other sizes may differ in the last bit, the places may not."""

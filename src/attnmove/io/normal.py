@@ -41,6 +41,8 @@ _NO_TIME = 9e18
 NUMBER = r"\s*[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\s*"
 """A number as people write it; there is one way to read it, so that a long text that is none is soon seen through."""
 _NUMBER = f"^{NUMBER}$"
+DECIMAL_COMMA = r"\s*[-+]?[0-9]{1,3},[0-9]+\s*"
+"""Degrees as spreadsheets of many countries write them: 39,9 is 39.9."""
 _DATE = r"^\s*[0-9]{4}[-/][0-9]"
 """How a time in text begins; what is neither this nor a number has no say in how a column is read."""
 _HEAD = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}"  # engines differ in what 24:00 is
@@ -125,7 +127,8 @@ def _degrees(raw: ir.Table, name: str, *, source: str) -> ir.FloatingValue:
         return column.cast("float64")
     if column.type().is_string():
         # The pattern comes first because engines differ in what else they take for a number ("1d", "nan", "1_0").
-        return ibis.ifelse(column.re_search(_NUMBER), column.strip(), ibis.null("string")).try_cast("float64")
+        text = ibis.ifelse(column.re_search(f"^{DECIMAL_COMMA}$"), column.replace(",", "."), column)
+        return ibis.ifelse(text.re_search(_NUMBER), text.strip(), ibis.null("string")).try_cast("float64")
     raise DataError(f"{source}: column {name!r} holds {column.type()}; expected degrees as numbers")
 
 

@@ -15,12 +15,13 @@ from attnmove.errors import DataError
 from attnmove.io.clock import Zone
 from attnmove.io.columns import Columns as Names
 from attnmove.io.columns import find_columns
-from attnmove.io.normal import NUMBER
+from attnmove.io.normal import DECIMAL_COMMA, NUMBER
 from attnmove.serving.instants import instants_of
 from attnmove.serving.wire import LONGEST_NAME, NOBODY, check_number, read_question
 
 _DELIMITERS = ",;\t|"
 _NUMBER = re.compile(NUMBER, re.ASCII)
+_COMMA = re.compile(DECIMAL_COMMA, re.ASCII)
 _MOST_COLUMNS = 1_000
 _SOURCE = "the CSV"
 _ADVICE = "; say which with --columns"
@@ -134,7 +135,8 @@ def _picked(rows: Any, width: int, at: list[int], most: int) -> list[list[str]]:
 
 
 def _degrees(texts: Sequence[str]) -> list[float]:
-    return [float(text) if _NUMBER.fullmatch(text) else float("nan") for text in texts]
+    plain = (text.replace(",", ".") if _COMMA.fullmatch(text) else text for text in texts)
+    return [float(text) if _NUMBER.fullmatch(text) else float("nan") for text in plain]
 
 
 def _check_names(users: Sequence[str]) -> None:
