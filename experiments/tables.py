@@ -180,6 +180,8 @@ def sure(results: Path) -> str:
         return NOT_YET
     names = list(dict.fromkeys(row["dataset"] for row in rows))
     of = {name: [row for row in rows if row["dataset"] == name] for name in names}
+    if any(len({(row["dataset_hash"], row["protocol"]) for row in mine}) > 1 for mine in of.values()):
+        raise RunError("sure.csv: results of two different datasets of one name; remove those of the older one")
     columns = {"dataset": names, "seeds": [str(len(of[name])) for name in names]}
     columns |= {
         "calibration error (worst)": [_mean_and(of[name], "ece", max) for name in names],

@@ -275,12 +275,23 @@ def test_after_a_question_without_an_answer_what_is_chosen_is_what_is_shown(
     assert page.locator("#example").input_value() == "0"
 
 
+def test_what_is_not_there_yet_is_not_downloaded(open_page: Open, brake: type[Brake]) -> None:
+    page = open_page()
+    brake.seconds = 1.0
+    page.select_option("#example", "2")
+    page.click("#download summary")
+    page.click('#download [data-form="text/csv"]')
+    wait_for_message(page, "still on its way")
+    wait_for_user(page, "sparse")
+
+
 def test_a_file_that_is_not_utf_8_is_refused_before_its_names_are_mixed_up(open_page: Open, tmp_path: Path) -> None:
     page = open_page()
     (tmp_path / "latin.csv").write_bytes(as_csv(asked_days(("Jörg", "Järg"), days=1)).encode("latin-1"))
     page.click("#open")
     page.set_input_files("#file", tmp_path / "latin.csv")
     wait_for_message(page, "latin.csv is not UTF-8 text")
+    page.click("#message button")
     assert page.locator("#user").input_value() == "office"
 
 

@@ -257,7 +257,7 @@ def test_what_cannot_be_recovered_is_refused_in_one_sentence(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("wrong", ["ragged", "fractions", "texts", "nobody", "elsewhere"])
+@pytest.mark.parametrize("wrong", ["ragged", "fractions", "texts", "nobody", "elsewhere", "one"])
 def test_days_that_are_damaged_are_not_recovered_a_slot_off(run: Path, tmp_path: Path, wrong: str) -> None:
     folder = tmp_path / "data"
     shutil.copytree(run.parent / "dataset", folder)
@@ -272,8 +272,10 @@ def test_days_that_are_damaged_are_not_recovered_a_slot_off(run: Path, tmp_path:
         lists = [[str(place) for place in row] for row in lists]
     elif wrong == "nobody":
         users[0] = None
-    else:
+    elif wrong == "elsewhere":
         lists[0][0] = 10**6
+    else:
+        lists = [row[0] for row in lists]
     table = pa.table({**{name: [row[name] for row in rows] for name in ("date", "split")}, "user": users, "loc": lists})
     pq.write_table(table, folder / "days.parquet")
     for read in (lambda: am.recover(folder, run), lambda: read_dataset(folder)):

@@ -388,6 +388,9 @@ def test_a_number_stays_the_user_it_was_where_another_user_is_missing(read: Read
         ("8.5", None),
         (None, "no_user"),
     ]
+    assert (
+        len(read(frame.assign(user=[1e19, float("inf"), -3, None])).rows) == 4
+    )  # what is no whole number does no harm
 
 
 @pytest.mark.parametrize(

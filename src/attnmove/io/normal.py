@@ -117,8 +117,9 @@ def _name(column: ir.Column) -> ir.StringValue:
     text = column.cast("string")
     if not column.type().is_floating():
         return text
-    whole = ibis.ifelse(column == column.floor(), column.try_cast("int64").cast("string"), text)
-    return ibis.ifelse(column.isnan(), ibis.null("string"), whole)
+    whole = column.try_cast("int64")
+    named = ibis.ifelse(column == whole.cast("float64"), whole.cast("string"), text)
+    return ibis.ifelse(column.isnan(), ibis.null("string"), named)
 
 
 def _degrees(raw: ir.Table, name: str, *, source: str) -> ir.FloatingValue:

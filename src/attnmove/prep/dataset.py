@@ -277,6 +277,10 @@ def _text(column: pa.ChunkedArray) -> Any:
 
 def grid_of_lists(lists: pa.Array, n_slots: int, n_locations: int) -> Int32:
     """(N, T) the locations of rows that are lists. Raises DataError unless each has so many, all known or MISSING."""
+    if not (
+        pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)
+    ):
+        raise DataError(f"slots of {lists.type}, expected lists of whole numbers")
     values = lists.flatten()
     if not pa.types.is_integer(values.type) or values.null_count:
         raise DataError(f"slots of {values.type}, some perhaps empty, expected whole numbers")

@@ -60,7 +60,7 @@ def origin_of(address: str) -> str:
 
 def check_origin(origin: str) -> str:
     """The origin, or * for all. Raises ConfigError for what no browser sends as one."""
-    if origin != "*" and not re.fullmatch(r"https?://[^\s/?#@]+", origin):
+    if origin != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#@A-Z]+", origin):
         raise ConfigError(f"--cors: expected an origin such as https://maps.example, or *, found {origin!r}")
     return origin
 

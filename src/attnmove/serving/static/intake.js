@@ -27,10 +27,9 @@ export function offerPoints({ take, refuse }) {
     const [file] = event.target.files;
     event.target.value = "";
     if (!file) return;
+    dialog.close("cancel");  // what is wrong with the file is said on the page
     const text = await read(file);
-    if (text === null) return;
-    dialog.close("cancel");
-    take(text);
+    if (text !== null) take(text);
   });
   dialog.addEventListener("close", () => {
     const text = find("pasted").value;

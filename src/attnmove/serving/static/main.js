@@ -200,6 +200,7 @@ function step() {
 }
 
 async function download(form) {
+  if (wanted) return tell("The answer is still on its way. Download it when it is there.");
   const endings = { "text/csv": "csv", "application/geo+json": "geojson", "application/json": "json" };
   if (state.result === null) return tell("There is nothing to download yet. Pick an example, or give points.");
   const signal = progress.begin("Preparing the file");
