@@ -10,12 +10,15 @@ import numpy as np
 
 from attnmove.measure.compare import Job, fit_model, provenance
 from attnmove.measure.files import replaced
-from attnmove.measure.outcomes import outcomes_of
+from attnmove.measure.outcomes import Outcomes, outcomes_of
 from attnmove.measure.record import record
 from attnmove.measure.slices import labels_of
 from attnmove.measure.table import Row, measure
 from attnmove.nouns import Float64
 from attnmove.prep.dataset import read_dataset
+
+FOLDER = "outcomes"
+"""Where answers are kept, beside the results; not in the repository."""
 
 
 @dataclass(frozen=True)
@@ -43,27 +46,32 @@ def fit_and_ask(job: Job) -> Kept:
         found = measure(outcomes, labels_of(cases, job.by), model=job.model, split=split)
         rows += [record({**row, **facts}) for row in found]
         if split == "test":
-            values = np.column_stack([outcomes.right, 1.0 / outcomes.rank]).astype(np.float64)
+            values = hits_and_ranks(outcomes)
     return Kept(job, rows, values)
 
 
-def file_of(results: Path, job: Job) -> Path:
+def hits_and_ranks(outcomes: Outcomes) -> Float64:
+    """(M, 2) 1 where the first answer is right, and one over the rank of the truth."""
+    return np.column_stack([outcomes.right, 1.0 / outcomes.rank]).astype(np.float64)
+
+
+def file_of(folder: Path, job: Job) -> Path:
     """Where the answers of a fit are kept; those of a model with changed settings are not."""
-    return results / "outcomes" / f"{job.dataset}-{job.dataset_hash[:12]}-{job.protocol}-{job.model}-{job.seed}.npy"
+    return folder / f"{job.dataset}-{job.dataset_hash[:12]}-{job.protocol}-{job.model}-{job.seed}.npy"
 
 
-def keep(results: Path, kept: Kept) -> None:
+def keep(folder: Path, kept: Kept) -> None:
     """Write the answers of a fit."""
     if kept.job.settings:
         return
-    with replaced(file_of(results, kept.job)) as new, new.open("wb") as file:
+    with replaced(file_of(folder, kept.job)) as new, new.open("wb") as file:
         np.save(file, kept.values)
 
 
-def mean_answers(results: Path, dataset: str, dataset_hash: str, model: str) -> tuple[Float64, int] | None:
+def mean_answers(folder: Path, dataset: str, dataset_hash: str, model: str) -> tuple[Float64, int] | None:
     """(M, 2) what the model answered under the paper's protocol, in the mean over its seeds, and their number; None
     where there is no fit."""
-    files = sorted((results / "outcomes").glob(f"{dataset}-{dataset_hash[:12]}-paper-{model}-[0-9]*.npy"))
+    files = sorted(folder.glob(f"{dataset}-{dataset_hash[:12]}-paper-{model}-[0-9]*.npy"))
     if not files:
         return None
     return np.mean([np.load(file) for file in files], axis=0), len(files)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from attnmove.measure.files import make_room
 from attnmove.measure.record import add_results, read_results
 from attnmove.models.evidence.features import FAMILIES
-from kept import Kept, file_of, fit_and_ask, keep
+from kept import FOLDER, Kept, file_of, fit_and_ask, keep
 from records import Asked, Task, finish, jobs_of, parse, run, tell
 from table2 import SLICINGS
 
@@ -30,14 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure_own(asked: Asked) -> int:
     path = make_room(asked.results / "own.csv")
-    old = read_results(path)
+    old, folder = read_results(path), asked.results / FOLDER
     every = jobs_of(PLAN, asked)
-    to_do = [job for job in every if not (job.is_done(old) and (job.settings or file_of(asked.results, job).exists()))]
+    to_do = [job for job in every if not (job.is_done(old) and (job.settings or file_of(folder, job).exists()))]
     tell(f"own: {len(every)} fits, {len(every) - len(to_do)} done before")
 
     def both(kept: Kept) -> None:
         add_results(path, kept.rows)
-        keep(asked.results, kept)
+        keep(folder, kept)
 
     return finish(to_do, fit_and_ask, both, n_workers=asked.jobs)
 

@@ -8,17 +8,18 @@ there comes paired.csv: the default minus the other model, each target's mean ov
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from attnmove.measure.intervals import intervals_of_sums
 from attnmove.measure.slices import in_order, labels_of
 from attnmove.measure.table import ALL, Row
-from attnmove.nouns import MISSING, Bool
-from attnmove.prep.dataset import read_dataset
-from kept import file_of, fit_and_ask, keep, mean_answers
+from attnmove.nouns import MISSING, Bool, Cases
+from attnmove.prep.dataset import Dataset, read_dataset
+from kept import FOLDER, file_of, fit_and_ask, keep, mean_answers
 from own import OWN, SLICINGS
-from records import Asked, Task, finish, jobs_of, parse, run, tell, write_table
+from records import Task, finish, jobs_of, parse, run, tell, write_table
 from table2 import SLICED, WHOLE
 
 DEFAULT = OWN[0]
@@ -33,27 +34,26 @@ COLUMNS = ("dataset", "dataset_hash", "model", "slice", "n", "users", "metric", 
 
 def main(argv: Sequence[str] | None = None) -> int:
     asked = parse(argv, __doc__, seeds=SEEDS)
-    every = jobs_of(PLAN, asked)
-    to_do = [job for job in every if not file_of(asked.results, job).exists()]
+    every, folder = jobs_of(PLAN, asked), asked.results / FOLDER
+    to_do = [job for job in every if not file_of(folder, job).exists()]
     tell(f"paired: {len(every)} fits, {len(every) - len(to_do)} done before")
-    failed = finish(to_do, fit_and_ask, lambda kept: keep(asked.results, kept), n_workers=asked.jobs)
-    rows = [row for name in asked.datasets for row in differences(asked, name)]
+    failed = finish(to_do, fit_and_ask, lambda kept: keep(folder, kept), n_workers=asked.jobs)
+    datasets = {name: read_dataset(path) for name, path in asked.datasets.items()}
+    rows = [row for name, made in datasets.items() for row in differences(folder, name, made, made.cases("test"))]
     write_table(asked.results / "paired.csv", COLUMNS, rows)
     return failed
 
 
-def differences(asked: Asked, name: str) -> Iterator[Row]:
+def differences(folder: Path, name: str, dataset: Dataset, cases: Cases) -> Iterator[Row]:
     """A row for each other model, slice and measure; none without answers of the default model."""
-    dataset = read_dataset(asked.datasets[name])
-    cases = dataset.cases("test")
     known = cases.truth != MISSING
     users, user = np.unique(cases.user[cases.index[known, 0]].astype(str), return_inverse=True)
     parts: dict[str, Bool] = {ALL: np.ones(int(known.sum()), dtype=np.bool_)}
     for slicing, label in labels_of(cases, SLICINGS).items():
         parts |= {f"{slicing}={value}": label == value for value in in_order(set(label.tolist()))}
-    mine = mean_answers(asked.results, name, dataset.hash, DEFAULT)
+    mine = mean_answers(folder, name, dataset.hash, DEFAULT)
     for model in (*OWN[1:], *OTHERS):
-        other = mean_answers(asked.results, name, dataset.hash, model)
+        other = mean_answers(folder, name, dataset.hash, model)
         if mine is None or other is None:
             continue
         gained = mine[0] - other[0]

@@ -35,6 +35,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
         for name in DATASETS
         for slicing in ("missing_rate", "hour", "gap")
     },
+    **{f"often:{name}": partial(tables.often, dataset=name) for name in DATASETS},
     **{f"beyond:{name}": partial(tables.beyond, dataset=name) for name in DATASETS},
     **{f"downstream:{name}": partial(tables.downstream, dataset=name) for name in DATASETS},
     **{f"figure5:geolife:{part}": partial(tables.figure5, dataset="geolife", part=part) for part in ("width", "grid")},

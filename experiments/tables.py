@@ -59,6 +59,7 @@ DOWNSTREAM = {
     "flows_rms": "– squared",
     "flows_apart": "– not in common",
 }
+OFTEN = ("missing_rate", "hour", "gap")
 SURE_OF = (0.7, 0.8, 0.9)
 LESS_IS_BETTER = ("distance_m", "nll", "ece")
 
@@ -217,6 +218,45 @@ def slices(results: Path, dataset: str, slicing: str) -> str:
     columns["next"] = [NOTHING if row is None else row["model"] for row in nearest]
     columns["ahead by [95 % over users]"] = [_difference(row, "recall") for row in nearest]
     return _page(_whole_of(rows, ("boost",)), columns)
+
+
+def often(results: Path, dataset: str) -> str:
+    """A row another model: by how much boost is ahead of it in all, and in how many slices of which it is not."""
+    rows = [row for row in rows_in(results / "often.csv") if row["dataset"] == dataset]
+    if not rows:
+        return NOT_YET
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    found = {(row["model"], row["metric"]): row for row in rows if row["slice"] == ALL}
+    columns = {"model": models}
+    for metric in ("recall", "map"):
+        ahead = [_difference(found[model, metric], metric) for model in models]
+        columns[f"{HEADS[metric]}: ahead by [95 % over users]"] = ahead
+    parts = [
+        [
+            row
+            for row in rows
+            if (row["model"], row["metric"]) == (model, "recall") and row["slice"].partition("=")[0] in OFTEN
+        ]
+        for model in models
+    ]
+    columns["slices"] = [str(len(part)) for part in parts]
+    columns["ahead"] = [str(sum(float(row["difference"]) > 0 for row in part)) for part in parts]
+    columns["level"] = [str(sum(float(row["difference"]) == 0 for row in part)) for part in parts]
+    columns["behind"] = [
+        "; ".join(
+            f"{row['slice'].replace('=', ' ').replace('_', ' ')} (n {int(row['n']):,}, {row['users']} users): "
+            f"{_difference(row, 'recall')}"
+            for row in part
+            if float(row["difference"]) < 0
+        )
+        or "nowhere"
+        for part in parts
+    ]
+    whole = next(iter(found.values()))
+    return (
+        f"{_lines(columns)}\n\nTest: {int(whole['n']):,} targets; paper protocol; dataset `{whole['dataset_hash']}`; "
+        f"{' to '.join(sorted({row['seeds'].partition('-')[0] for row in rows}))} seeds of boost."
+    )
 
 
 def beyond(results: Path, dataset: str) -> str:

@@ -26,7 +26,7 @@ from measure.datasets import write_small
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3, "sure": 5, "downstream": 1}
+SCRIPTS = {"table2": 3, "table3": 3, "figure5": 3, "own": 5, "paired": 3, "often": 3, "sure": 5, "downstream": 1}
 """The scripts that fit, and their seeds."""
 
 
@@ -109,6 +109,44 @@ def test_a_difference_in_a_slice_is_the_mean_over_seeds_and_its_interval_over_us
     assert {row["slice"].partition("=")[0] for row in rows} == {"all", "missing_rate", "hour", "places", "gap"}
     assert all(float(row["difference"]) == pytest.approx(0.5) for row in rows)
     assert kept.mean_answers(tmp_path, "city", "ab" * 32, "boost") is None
+
+
+def test_days_that_are_asked_about_often_hide_as_much_as_before_and_never_the_same(city: Path) -> None:
+    often, cases = script("often"), read_dataset(city).cases("test")
+    drawn = often.drawn_often(cases, 6)
+    days = len({*zip(cases.user, cases.date.tolist(), strict=True)})
+    assert len(drawn) == 6 * days
+    assert np.array_equal(drawn.hidden, often.drawn_often(cases, 6).hidden)
+    assert (drawn.loc[drawn.hidden] != MISSING).all()
+    assert len({mask.tobytes() for mask in drawn.hidden[:6]}) > 1
+    of_day = zip(cases.user, cases.date.tolist(), cases.hidden.sum(axis=1).tolist(), strict=True)
+    hides = {(user, date): n for user, date, n in of_day}
+    for user, date, mask in zip(drawn.user, drawn.date.tolist(), drawn.hidden, strict=True):
+        assert mask.sum() == hides[user, date]
+
+
+def test_what_is_asked_often_is_compared_and_shown_by_model(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    often, tables = script("often"), script("tables")
+    assert tables.often(tmp_path, "city") == tables.NOT_YET
+    monkeypatch.setattr(often, "PLAN", (script("records").Task(("nearest", "vote")),))
+    assert often.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    folder = tmp_path / "outcomes" / "often"
+    (vote,) = folder.glob("*-vote-0.npy")
+    better = np.load(vote) + np.array([0.25, 0.5])
+    better[0] -= 9
+    np.save(str(vote).replace("vote", "boost"), better)
+    assert often.main([f"city={city}", "--results", str(tmp_path)]) == 0
+    rows = {(row["model"], row["slice"], row["metric"]): row for row in rows_of(tmp_path / "often.csv")}
+    n = len(better)
+    assert float(rows["vote", "all", "recall"]["difference"]) == pytest.approx(0.25 - 9 / n, abs=1e-5)
+    assert int(rows["vote", "all", "recall"]["n"]) == n
+    shown = tables.often(tmp_path, "city")
+    assert f"Test: {n:,} targets" in shown
+    (line,) = (line for line in shown.splitlines() if line.startswith("| vote |"))
+    assert "hour 0" in line or "hour 1" in line or "hour 2" in line
+    assert "places" not in line
 
 
 def test_what_recovery_is_good_for_is_measured_once_and_shown(
@@ -315,7 +353,8 @@ def test_run_all_runs_every_script_and_leaves_the_page_alone_when_results_go_els
     names = ("table2", "table3", "figure5", "own", "beyond")
     found = {name: {row["dataset"] for row in read_results(tmp_path / f"{name}.csv")} for name in names}
     assert found == {name: {"city", "geolife"} for name in names} | {"figure5": {"geolife"}}
-    assert len(list((tmp_path / "outcomes").iterdir())) == 2
+    for folder in (tmp_path / "outcomes", tmp_path / "outcomes" / "often"):
+        assert len(list(folder.glob("*.npy"))) == 2
 
 
 @pytest.mark.parametrize("wrong", [["town=x"], ["city="], ["city"], [], ["city=x", "--jobs", "0"]])
