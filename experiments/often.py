@@ -15,9 +15,11 @@ import numpy as np
 
 from attnmove.measure.compare import Job, fit_model
 from attnmove.measure.outcomes import outcomes_of
+from attnmove.measure.table import Row
 from attnmove.models.habits import day_rows
 from attnmove.nouns import MISSING, Cases
 from attnmove.prep.dataset import read_dataset
+from attnmove.prep.doubles import doubles
 from attnmove.prep.hide import redraw
 from kept import FOLDER, Kept, file_of, hits_and_ranks, keep
 from paired import COLUMNS, DEFAULT, OTHERS, differences
@@ -25,6 +27,8 @@ from records import Task, finish, jobs_of, parse, run, tell, write_table
 
 PLAN = (Task((DEFAULT, *OTHERS)),)
 SEEDS = 3
+ONCE = "there=once"
+"""The slice of the people who are in the data under one name only, where some are there under two."""
 DRAWS = {"geolife": 20, "city": 8}
 """How often each test day is asked about."""
 _SEED = 20_210
@@ -37,12 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     to_do = [job for job in every if not file_of(folder, job).exists()]
     tell(f"often: {len(every)} fits, {len(every) - len(to_do)} done before")
     failed = finish(to_do, fit_and_ask_often, lambda kept: keep(folder, kept), n_workers=asked.jobs)
-    datasets = {name: read_dataset(path) for name, path in asked.datasets.items()}
-    rows = [
-        row
-        for name, made in datasets.items()
-        for row in differences(folder, name, made, drawn_often(made.cases("test"), DRAWS[name]))
-    ]
+    rows: list[Row] = []
+    for name, path in asked.datasets.items():
+        dataset = read_dataset(path)
+        cases = drawn_often(dataset.cases("test"), DRAWS[name])
+        twice = {user for double in doubles(dataset.days) for user in double.users}
+        once = np.array([user not in twice for user in cases.user])
+        rows += differences(folder, name, dataset, cases, {ONCE: once} if twice else None)
     write_table(asked.results / "often.csv", COLUMNS, rows)
     return failed
 

@@ -7,7 +7,7 @@ there comes paired.csv: the default minus the other model, each target's mean ov
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,13 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return failed
 
 
-def differences(folder: Path, name: str, dataset: Dataset, cases: Cases) -> Iterator[Row]:
-    """A row for each other model, slice and measure; none without answers of the default model."""
+def differences(
+    folder: Path, name: str, dataset: Dataset, cases: Cases, more: Mapping[str, Bool] | None = None
+) -> Iterator[Row]:
+    """A row for each other model, slice and measure; none without answers of the default model.
+
+    `more` are slices of the rows of the cases, by name.
+    """
     known = cases.truth != MISSING
     users, user = np.unique(cases.user[cases.index[known, 0]].astype(str), return_inverse=True)
     parts: dict[str, Bool] = {ALL: np.ones(int(known.sum()), dtype=np.bool_)}
     for slicing, label in labels_of(cases, SLICINGS).items():
         parts |= {f"{slicing}={value}": label == value for value in in_order(set(label.tolist()))}
+    parts |= {label: rows[cases.index[known, 0]] for label, rows in (more or {}).items()}
     mine = mean_answers(folder, name, dataset.hash, DEFAULT)
     for model in (*OWN[1:], *OTHERS):
         other = mean_answers(folder, name, dataset.hash, model)

@@ -231,6 +231,9 @@ def often(results: Path, dataset: str) -> str:
     for metric in ("recall", "map"):
         ahead = [_difference(found[model, metric], metric) for model in models]
         columns[f"{HEADS[metric]}: ahead by [95 % over users]"] = ahead
+    once = {row["model"]: row for row in rows if (row["slice"], row["metric"]) == ("there=once", "recall")}
+    if once:
+        columns["recall, people there once"] = [_difference(once[model], "recall") for model in models]
     parts = [
         [
             row

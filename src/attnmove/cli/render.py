@@ -147,6 +147,11 @@ def show_dataset(facts: dict[str, Any], *, as_json: bool, title: str) -> None:
         f"{dropped['users_with_too_few_days']:,} users without enough days"
         if dropped
         else None,
+        "there twice": "; ".join(
+            f"{' and '.join(double['users'])} ({double['same']:,} of {double['slots']:,} slots at one place)"
+            for double in facts.get("doubles", ())
+        )
+        or None,
         "hash": facts["hash"][:16],
     }
     show(facts if as_json else {k: v for k, v in rows.items() if v is not None}, as_json=as_json, title=title)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from attnmove.io import read_points
 from attnmove.io.clock import load_zone
 from attnmove.io.columns import parse_columns
 from attnmove.io.sources import find_files
-from attnmove.prep.dataset import read_facts
+from attnmove.prep.dataset import read_dataset, read_facts
+from attnmove.prep.doubles import doubles
 from attnmove.prep.pipeline import Progress
 from attnmove.prep.rejects import count_rows
 
@@ -31,7 +33,7 @@ def describe(
 ) -> dict[str, Any]:
     """The facts of a dataset, or of a source of points: format and columns found, counts, ranges, refused rows."""
     if (Path(path) / "dataset.json").is_file():
-        return _dataset(Path(path))
+        return _dataset(Path(path), progress)
     if find_files(path, format)[0] == "released":
         return {"format": "released", "note": "days prepared by the paper's authors; see attnmove prepare"}
     told = parse_columns(columns) if isinstance(columns, str) else columns
@@ -58,7 +60,7 @@ def describe(
     return {"format": points.format, "columns": dict(points.chosen), **facts, **times, "rejects": rejects}
 
 
-def _dataset(folder: Path) -> dict[str, Any]:
+def _dataset(folder: Path, progress: Progress | None) -> dict[str, Any]:
     facts = read_facts(folder)
     for name in ("days.parquet", "targets.parquet", "locations.parquet"):
         try:
@@ -67,7 +69,9 @@ def _dataset(folder: Path) -> dict[str, Any]:
             raise RunError(f"{folder / name}: missing or damaged; prepare the dataset again") from error
         if name == "days.parquet" and n_rows != facts["days"]:
             raise RunError(f"{folder / name}: {n_rows} days, dataset.json says {facts['days']}; prepare it again")
-    return facts
+    if progress is not None:
+        progress("looking for people who are there twice")
+    return facts | {"doubles": [asdict(double) for double in doubles(read_dataset(folder).days)]}
 
 
 def _iso(micros: int | None) -> str | None:
