@@ -258,7 +258,9 @@ def often(results: Path, dataset: str) -> str:
     whole = next(iter(found.values()))
     return (
         f"{_lines(columns)}\n\nTest: {int(whole['n']):,} targets; paper protocol; dataset `{whole['dataset_hash']}`; "
-        f"{' to '.join(sorted({row['seeds'].partition('-')[0] for row in rows}))} seeds of boost."
+        f"{' to '.join(sorted({row['seeds'].partition('-')[0] for row in rows}))} seeds of boost. All slices: "
+        f"{sum(map(int, columns['slices']))}, ahead in {sum(map(int, columns['ahead']))}, level in "
+        f"{sum(map(int, columns['level']))}."
     )
 
 
