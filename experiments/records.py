@@ -183,12 +183,15 @@ def tell(line: str) -> None:
 
 
 def run(main: Callable[[], int]) -> None:
-    """End the process with the status of `main`; an error of ours is one sentence and status 1."""
+    """End the process with the status of `main`; an error of ours is one sentence and status 1, Ctrl-C one and 130."""
     try:
         sys.exit(main())
     except AttnMoveError as error:
         tell(f"error: {error}")
         sys.exit(1)
+    except KeyboardInterrupt:
+        tell("stopped; the same command goes on after the last fit that ended")
+        sys.exit(130)
 
 
 def _compare(job: Job) -> list[Row]:

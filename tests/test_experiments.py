@@ -75,6 +75,16 @@ def test_a_script_asks_for_models_protocols_slicings_and_settings_that_exist(nam
             configure(MODELS[model].defaults, task.settings)
 
 
+def test_a_stopped_script_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as stop:
+        script("records").run(stopped)
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "stopped; the same command goes on after the last fit that ended\n"
+
+
 def test_every_model_of_the_page_is_fitted_under_both_protocols() -> None:
     tables, table2, table3 = script("tables"), script("table2"), script("table3")
     for protocol in PROTOCOLS:
