@@ -153,42 +153,47 @@ def in_stages(trees: BoostedTrees) -> list[BoostedTrees]:
 
 def ranked(stages: Sequence[BoostedTrees], evidence: Evidence) -> Float64:
     """(E,) the score of each candidate: a few trees tell who has no chance, the others look at the rest only."""
-    score = np.zeros(len(evidence.place))
-    alive, done = np.arange(len(score)), 0
-    for trees, (_, most) in zip(stages, (*_ROUNDS, (0, 0)), strict=False):
-        if len(alive) == 0:
-            break
-        before, values = score[alive], evidence.values[alive] if done else evidence.values
-        # Where there are several threads, each has evidence of its own.
-        score[alive] += trees.predict(values, n_threads=1)
-        if done:
-            _follow(score, before, alive, evidence, growth=(done + trees.n_trees) / done)
+    score = stages[0].predict(evidence.values, n_threads=1)  # where there are several threads, each has its own part
+    done, alive = stages[0].n_trees, _side_by_side(evidence.start)
+    for trees, (_, most) in zip(stages[1:], _ROUNDS, strict=False):
+        alive, before = _best(alive, score, most)
+        running = alive[alive != MISSING]
+        score[running] += trees.predict(evidence.values[running], n_threads=1)
+        _follow(score, before, alive, evidence.target, growth=(done + trees.n_trees) / done)
         done += trees.n_trees
-        alive = alive[_rank(score[alive], evidence.target[alive]) < most]
     return score
 
 
-def _follow(score: Float64, before: Float64, alive: Int64, evidence: Evidence, *, growth: float) -> None:
+def _side_by_side(start: Int64) -> Int64:
+    """(M, k) the candidates of each target, MISSING beyond the last."""
+    size = np.diff(start)
+    number = np.arange(size.max(initial=0))
+    return np.where(number < size[:, None], start[:-1, None] + number, MISSING)
+
+
+def _best(alive: Int64, score: Float64, most: int) -> tuple[Int64, Float64]:
+    """(M, most) of the candidates (M, k) those of the highest scores, as many as there are, and their scores; the
+    highest first, of equals the first candidate, then MISSING and -inf."""
+    alive = np.sort(alive.view(np.uint64), axis=1).view(np.int64)  # MISSING, the largest, comes last
+    scores = np.where(alive == MISSING, -np.inf, score[alive])
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+    return np.take_along_axis(alive, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+def _follow(score: Float64, before: Float64, alive: Int64, target: Int64, *, growth: float) -> None:
     """Move those that are out of the race as if they had run on with the lower half of those that are not.
 
     Their distance to that half grows with the number of trees, which has grown by the factor `growth`.
     """
-    target, n = evidence.target, len(evidence)
-    of = target[alive]
-    low = _rank(before, of) >= np.bincount(of, minlength=n)[of] // 2
-    count = np.maximum(1, np.bincount(of[low], minlength=n))
-    was, now = (np.bincount(of[low], values[low], n) / count for values in (before, score[alive]))
+    runs = alive != MISSING
+    n_running = runs.sum(axis=1)
+    low = runs & (np.arange(alive.shape[1]) >= n_running[:, None] // 2)
+    count = np.maximum(1, low.sum(axis=1))
+    was, now = (np.where(low, scores, 0).sum(axis=1) / count for scores in (before, score[alive]))
     out = np.ones(len(score), dtype=np.bool_)
-    out[alive] = False
-    score[out] = now[target[out]] + growth**_GROWTH * (score[out] - was[target[out]])
-
-
-def _rank(score: Float64, target: Int64) -> Int64:
-    """0 for the highest score of each target, of equals the first; targets ascend."""
-    order = np.lexsort((-score, target))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.searchsorted(target, target)
-    return rank
+    out[alive[runs]] = False
+    of = target[out]
+    score[out] = now[of] + growth**_GROWTH * (score[out] - was[of])
 
 
 def _plain(evidence: Evidence) -> Float64:
