@@ -122,6 +122,15 @@ def asked(users: dict[str, Sequence[str]], *, n_locations: int = 8, centres: boo
     return cases_from(days, hidden, some_locations(n_locations, centres=centres))
 
 
+def evening(cases: Cases, row: int) -> dict[int, int]:
+    """Where the user was seen in the last third of the day before a row's, by slots from midnight: below zero."""
+    past = range(int(cases.first[row]), int(cases.end[row]))
+    (just,) = [at for at in past if cases.date[row] - cases.past_date[at] == np.timedelta64(1, "D")] or [None]
+    seen = [] if just is None else enumerate(cases.past[just].tolist())
+    first = cases.n_slots - cases.n_slots // 3
+    return {slot - cases.n_slots: place for slot, place in seen if place != MISSING and slot >= first}
+
+
 def people(seed: int, *, centres: float = 1.0) -> Cases:
     """A few people among a few places on days with days between them, in several draws, a day without a visible slot;
     a share of the locations has a centre."""

@@ -28,6 +28,8 @@ _SUPPORT, _SUPPORT_KM, _NEIGHBOURHOOD = 0.6, 10.0, 16
 _SURE_ENOUGH = 0.6
 """From this probability on no other candidate can have enough support to come first."""
 _SHARPEST, _ELSEWHERE_RANGE = 3.0, 8.0
+_LONG_GAP = 99.0
+"""Slots to the nearest visible slot beyond which a gap is as good as endless."""
 _LARGEST = 1e6
 """A parameter beyond this is forged."""
 
@@ -245,7 +247,7 @@ def _signs(evidence: Evidence) -> Float64:
     signs = np.zeros((len(evidence), 6))
     signs[:, 0] = 1
     signs[has, 1] = np.log1p(of("n_days_past"))
-    signs[has, 2] = np.log1p(np.minimum(of("gap_prev"), of("gap_next")))
+    signs[has, 2] = np.log1p(np.minimum(np.minimum(of("gap_prev"), of("gap_next")), _LONG_GAP))
     signs[has, 3] = np.log1p(of("km_sides"))
     signs[has, 4] = np.log1p(of("n_places_day"))
     signs[has, 5] = of("same_sides")

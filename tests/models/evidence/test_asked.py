@@ -43,3 +43,28 @@ def test_a_row_alone_ends_where_it_ends() -> None:
     assert (after.near.tolist(), after.other.tolist()) == ([1, MISSING], [2, MISSING])
     unseen = replace(alone, hidden=np.ones_like(alone.hidden))
     assert all(side.near.tolist() == [MISSING] * 4 for side in (Asked.of(unseen).before, Asked.of(unseen).after))
+
+
+def test_the_night_before_is_looked_at_where_today_shows_nothing_before() -> None:
+    cases = asked({"a": ["A . . B C .", "a a . D . a", ". . . . . .", "a . . . . B"], "b": ["a B . . . ."]})
+    today, night = Asked.of(cases), Asked.of(cases, night=True)
+    assert (night.row.tolist(), night.slot.tolist()) == ([1, 1, 1, 3, 4], [0, 1, 5, 0, 0])
+    # A night is two of six slots: B is before it, and the second target three slots after C. Day 2 shows nothing, b has
+    # no day before.
+    assert night.before.near.tolist() == [2, MISSING, 3, MISSING, MISSING]
+    assert night.before.gap.tolist() == [2, 0, 2, 0, 0]
+    assert night.before.next.tolist() == [MISSING, MISSING, 2, MISSING, MISSING]
+    assert night.before.step.tolist() == [1, 1, 5, 1, 1]
+    assert night.before.other.tolist() == [MISSING, MISSING, 2, MISSING, MISSING]
+    assert night.prev_today.tolist() == today.prev.tolist() == [MISSING, MISSING, 3, MISSING, MISSING]
+    assert np.array_equal(night.after.near, today.after.near)
+    assert np.array_equal(night.after.gap, today.after.gap)
+
+
+def test_a_night_ends_with_the_day_before() -> None:
+    """A day between, or a day that may not be looked back upon, and there is no night before."""
+    cases = asked({"a": ["A . . B C C", "a . . . . ."]})
+    assert Asked.of(cases, night=True).prev.tolist() == [2]
+    later = replace(cases, date=cases.date + np.array([0, 1]))
+    assert Asked.of(later, night=True).prev.tolist() == [MISSING]
+    assert Asked.of(replace(cases, first=cases.end), night=True).prev.tolist() == [MISSING]

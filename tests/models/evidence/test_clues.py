@@ -16,11 +16,11 @@ from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.clues import Pairs, analogy_clues, day_clues, past_clues
 from attnmove.models.evidence.crowd import Crowd
-from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES
+from attnmove.models.evidence.features import ABSENT, FAR, IN_PLAY, NAMES
 from attnmove.models.evidence.gather import gather
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Cases
-from builders import asked, people
+from builders import asked, evening, people
 
 OF_THE_USER = list(IN_PLAY)
 Values = dict[str, float]
@@ -77,7 +77,7 @@ def slowly(cases: Cases, row: int, slot: int) -> dict[int, Values]:
         near_ones = [one for one in seen if abs(one.slot - slot) <= 2]
         agrees = {one: agreement(today, days[one.day], slot, decay) for one in near_ones}
         put(values, f"local_{decay}", {one: w * exp(-0.5 * (one.slot - slot) ** 2) for one, w in agrees.items()}, 0.5)
-    of_analogies(values, cases, today, [one for one in seen if abs(one.slot - slot) <= 8], days, slot)
+    of_analogies(values, cases, row, today, [one for one in seen if abs(one.slot - slot) <= 8], days, slot)
     return values
 
 
@@ -106,8 +106,8 @@ def of_today(today: dict[int, int], slot: int, place: int) -> Values:
     return {f"day_{decay}": mine / (everywhere + 0.05) for decay, (mine, everywhere) in fading.items()} | {
         "day_weight": fading[1.5][0],
         "day_share": len(here) / max(1, len(today)),
-        "since_seen": min(before, default=99),
-        "until_seen": min(after, default=99),
+        "since_seen": min(before, default=FAR),
+        "until_seen": min(after, default=FAR),
     }
 
 
@@ -142,6 +142,7 @@ def agreement(today: dict[int, int], day: list[int], slot: int, decay: float) ->
 def of_analogies(
     values: dict[int, Values],
     cases: Cases,
+    row: int,
     today: dict[int, int],
     seen: list[Sighting],
     days: list[list[int]],
@@ -160,10 +161,13 @@ def of_analogies(
         found, at = [0.0], one.slot + neighbour - slot
         for s, worth in ((at, 1.0), (at - 1, 0.8), (at + 1, 0.8)):
             if 0 <= s < cases.n_slots and days[one.day][s] in values:
-                found.append(worth * alike(days[one.day][s], today[neighbour]))
+                found.append(worth * alike(days[one.day][s], (eve | today)[neighbour]))
         return max(found)
 
+    eve = evening(cases, row)
     before, after = max((s for s in today if s < slot), default=None), min((s for s in today if s > slot), default=None)
+    if before is None and eve and slot - max(eve) <= cases.n_slots // 3:
+        before = max(eve)
     sides = {one: (likeness(one, before), likeness(one, after)) for one in seen}
     recent = {one: exp(-one.age / 40) for one in seen}
     now = {one: exp(-abs(one.slot - slot) / 4) * recent[one] for one in seen}

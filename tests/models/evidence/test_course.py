@@ -11,14 +11,17 @@ from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.course import course_clues
 from attnmove.nouns import MISSING, Cases
-from builders import people
+from builders import evening, people
 
 
-def slowly(cases: Cases, row: int, slot: int, place: int) -> dict[str, float]:
+def slowly(cases: Cases, row: int, slot: int, place: int, *, night: bool) -> dict[str, float]:
     """What the way says of one place, by going through the visible slots one by one."""
     today = {s: p for s, p in enumerate(cases.visible[row].tolist()) if p != MISSING}
-    before = [s for s in sorted(today, reverse=True) if s < slot]
     after = [s for s in sorted(today) if s > slot]
+    today |= evening(cases, row) if night else {}
+    before = [s for s in sorted(today, reverse=True) if s < slot]
+    if before and before[0] < min(0, slot - cases.n_slots // 3):
+        before = []
     sphere = cases.locations.on_sphere
     position = np.where(np.isfinite(sphere).all(axis=1, keepdims=True), sphere * 6371.0088, nan)
     here = position[place]
@@ -65,15 +68,16 @@ def slowly(cases: Cases, row: int, slot: int, place: int) -> dict[str, float]:
     }
 
 
+@pytest.mark.parametrize("night", [False, True])
 @pytest.mark.parametrize(("seed", "centres"), [(0, 1.0), (1, 1.0), (2, 0.6), (3, 0.0)])
-def test_the_way_is_what_the_descriptions_say(seed: int, centres: float) -> None:
+def test_the_way_is_what_the_descriptions_say(seed: int, centres: float, night: bool) -> None:
     cases, rng = people(seed, centres=centres), np.random.default_rng(seed)
     target = np.sort(rng.integers(0, len(cases.index), 200))
     place = rng.integers(0, len(cases.locations), 200)
-    of_candidate, of_target = course_clues(Asked.of(cases), target, place, Atlas.of(cases.locations))
+    of_candidate, of_target = course_clues(Asked.of(cases, night=night), target, place, Atlas.of(cases.locations))
     clues = of_candidate | {name: value[target] for name, value in of_target.items()}
     for at, (which, where) in enumerate(zip(target.tolist(), place.tolist(), strict=True)):
         row, slot = cases.index[which].tolist()
         found = {name: float(value[at]) for name, value in clues.items()}
         # Positions are kept to half a metre.
-        assert found == pytest.approx(slowly(cases, row, slot, where), rel=1e-5, abs=4e-3, nan_ok=True)
+        assert found == pytest.approx(slowly(cases, row, slot, where, night=night), rel=1e-5, abs=4e-3, nan_ok=True)

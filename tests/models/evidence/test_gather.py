@@ -13,10 +13,10 @@ import pytest
 from attnmove.models.evidence import gather as module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
-from attnmove.models.evidence.features import FEATURES, NAMES
+from attnmove.models.evidence.features import FAR, FEATURES, NAMES
 from attnmove.models.evidence.gather import Evidence, gather, in_parts
 from attnmove.nouns import MISSING, Cases, Locations
-from builders import asked
+from builders import asked, evening
 
 OF_THE_WAY = ("km_from", "km_towards", "km_onwards", "km_backwards", "km_curve", "speed_prev", "speed_next")
 OF_A_LIFE = ("radius_km", "home_share")
@@ -106,9 +106,13 @@ def slowly(cases: Cases, train: Cases, row: int, slot: int) -> dict[int, dict[st
     today = {s: p for s, p in enumerate(cases.visible[row].tolist()) if p != MISSING}
     days = cases.past[cases.first[row] : cases.end[row]].tolist()
     before, after = max((s for s in today if s < slot), default=None), min((s for s in today if s > slot), default=None)
-    prev, following = (MISSING if s is None else today[s] for s in (before, after))
-    gap_prev, gap_next = (99 if s is None else abs(s - slot) for s in (before, after))
-    leaving = Counter({there: n for (here, there), n in others.moves.items() if here == prev})
+    leaves = MISSING if before is None else today[before]
+    eve = evening(cases, row)
+    if before is None and eve and slot - max(eve) <= cases.n_slots // 3:
+        before = max(eve)
+    prev, following = (MISSING if s is None else (eve | today)[s] for s in (before, after))
+    gap_prev, gap_next = (FAR if s is None else abs(s - slot) for s in (before, after))
+    leaving = Counter({there: n for (here, there), n in others.moves.items() if here == leaves})
     arriving = Counter({here: n for (here, there), n in others.moves.items() if there == following})
     in_play = {*today.values(), *chain(*days)} - {MISSING}
 
@@ -208,6 +212,24 @@ def test_users_without_a_past_and_nobody_in_training_leave_the_map(monkeypatch: 
     check(cases, train.rows(np.zeros(0, dtype=np.int64)))
     monkeypatch.setattr(module, "_POPULAR", 0)
     check(replace(cases, first=cases.end), train)
+
+
+def test_of_the_places_in_play_those_of_today_and_the_most_promising_become_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases, nobody = people(15, centres=0), people(16).rows(np.zeros(0, dtype=np.int64))
+    whole = evidence_of(cases, nobody)
+    promise = whole.values[:, [NAMES.index(name) for name in module._PROMISE]].astype(np.float64).sum(axis=1)
+    seen = whole.values[:, NAMES.index("day_share")] > 0
+    monkeypatch.setattr(module, "_PROMISING", 4)
+    few = evidence_of(cases, nobody)
+    for target in range(len(whole)):
+        mine = range(whole.start[target], whole.start[target + 1])
+        best = sorted(mine, key=lambda c: (not seen[c], -promise[c]))[: max(4, int(seen[mine].sum()))]
+        left = slice(few.start[target], few.start[target + 1])
+        assert few.place[left].tolist() == whole.place[sorted(best)].tolist()
+        assert np.array_equal(few.values[left, :40], whole.values[sorted(best), :40], equal_nan=True)
+    assert len(few.place) < len(whole.place)
 
 
 def test_what_is_hidden_is_not_looked_at() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attnmove.nouns import MISSING, Cases, Int32, Int64
+from attnmove.nouns import MISSING, Bool, Cases, Int32, Int64
+
+_NIGHT = 3
+"""A night is a third of a day: who was seen last longer ago has been elsewhere since, as far as one knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +27,13 @@ class Side:
     step: Int64
     """(M,) slots from there to the one after it, 1 where there is none."""
 
+    def without(self, some: Bool) -> Side:
+        """Nothing is visible on this side of some of the targets."""
+        near, second, other = (
+            np.where(some, np.int32(MISSING), places) for places in (self.near, self.next, self.other)
+        )
+        return Side(near, second, other, gap=np.where(some, 0, self.gap), step=np.where(some, 1, self.step))
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:
@@ -35,8 +45,20 @@ class Asked:
     after: Side
 
     @classmethod
-    def of(cls, cases: Cases) -> Asked:
-        visible, n_slots = cases.visible, cases.n_slots
+    def of(cls, cases: Cases, *, night: bool = False) -> Asked:
+        """The targets of the cases; `night`: where today has no visible slot before a target, the last of the evening
+        before is taken if it is no more than a night ago."""
+        row, slot = cases.index.T
+        if not night:
+            return cls._within(cases.visible, row, slot)
+        eve = _eve(cases)
+        made = cls._within(np.concatenate([eve, cases.visible], axis=1), row, slot + eve.shape[1])
+        long_ago = (made.before.gap > slot) & (made.before.gap > cases.n_slots // _NIGHT)
+        return replace(made, slot=slot, before=made.before.without(long_ago))
+
+    @classmethod
+    def _within(cls, visible: Int32, row: Int64, slot: Int64) -> Asked:
+        n_slots = visible.shape[1]
         seen_row, seen_slot = np.nonzero(visible != MISSING)
         seen_place, n = visible[seen_row, seen_slot], len(seen_row)
         new = np.ones(n + 1, dtype=np.bool_)  # whether a stay begins; one more begins after the last
@@ -44,7 +66,6 @@ class Asked:
         number = np.arange(n + 1)
         begins = np.maximum.accumulate(np.where(new, number, 0))
         comes = np.minimum.accumulate(np.where(new, number, n)[::-1])[::-1]  # the first stay that begins here or later
-        row, slot = cases.index.T
         after = np.searchsorted(seen_row * n_slots + seen_slot, row * n_slots + slot)
         before = after - 1
         # The last entry, which -1 and n mean, is no sighting.
@@ -78,6 +99,11 @@ class Asked:
         return self.before.near
 
     @property
+    def prev_today(self) -> Int32:
+        """(M,) the same, MISSING too where it is of the night before."""
+        return np.where(self.before.gap > self.slot, np.int32(MISSING), self.before.near)
+
+    @property
     def next(self) -> Int32:
         """(M,) the place of the visible slot after, likewise."""
         return self.after.near
@@ -91,3 +117,15 @@ class Asked:
     def gap_next(self) -> Int64:
         """(M,) slots to the one after; 0 where there is none."""
         return self.after.gap
+
+
+def _eve(cases: Cases) -> Int32:
+    """(K, n) what may be known of the last hours before each row's day; MISSING where nothing is."""
+    n_eve = cases.n_slots // _NIGHT
+    out = np.full((len(cases), n_eve), MISSING, dtype=np.int32)
+    row = np.flatnonzero(cases.end > cases.first)
+    last = cases.end[row] - 1
+    before = cases.date[row].astype("datetime64[D]") - cases.past_date[last].astype("datetime64[D]")
+    just = before == np.timedelta64(1, "D")
+    out[row[just]] = cases.past[last[just], cases.n_slots - n_eve :]
+    return out

@@ -11,7 +11,7 @@ from attnmove.errors import OutdatedRunError
 from attnmove.models.contract import State
 from attnmove.nouns import Float32, Int64
 
-FAR = 99.0
+FAR = 9999.0
 """Slots to a visible slot that is not there."""
 LONG_AGO = 999.0
 """Days since a visit that never was."""
@@ -111,7 +111,7 @@ FEATURES: dict[str, Feature] = IN_PLAY | {
     "km_curve": Feature("space", "kilometres from a smooth way between the sides at the time of the target", UNKNOWN),
     "slot": Feature("target", "the slot of the day, in hours"),
     "weekday": Feature("target", "0 on Mondays"),
-    "gap_prev": Feature("target", "slots since the visible slot before", FAR),
+    "gap_prev": Feature("target", "slots since the visible slot before, of the night before where today has none", FAR),
     "gap_next": Feature("target", "slots until the visible slot after", FAR),
     "same_sides": Feature("target", "1 where both are at one place"),
     "km_sides": Feature("target", "kilometres between them", UNKNOWN),
@@ -127,7 +127,7 @@ FEATURES: dict[str, Feature] = IN_PLAY | {
 }
 
 NAMES = tuple(FEATURES)
-_MAKING = "1"
+_MAKING = "2"
 """Changes whenever a number is computed otherwise under its old name: runs of before must be trained again."""
 
 

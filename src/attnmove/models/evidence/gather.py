@@ -18,9 +18,13 @@ from attnmove.models.evidence.course import course_clues
 from attnmove.models.evidence.crowd import Crowd, Moves, found
 from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES, column, columns_of
 from attnmove.models.evidence.nearby import nearby_clues
-from attnmove.models.evidence.play import Play
-from attnmove.nouns import MISSING, Cases, Float32, Int32, Int64, weekday
+from attnmove.models.evidence.play import Play, heaviest
+from attnmove.nouns import MISSING, Bool, Cases, Float32, Int32, Int64, weekday
 
+_PROMISE = ("past_all_2.0", "past_recent_6.0", "past_alike_6.0", "past_all_day", "after_prev", "before_next", "analogy")
+"""Numbers that, added up, tell which places in play are worth a closer look."""
+_PROMISING = 40
+"""Places in play that a target has as candidates, but for those of the day, which all are."""
 _MOVES = 12
 """Most frequent moves of others from the place before, and to the place after, that become candidates."""
 _POPULAR = 10
@@ -78,28 +82,30 @@ def in_parts(cases: Cases, *, most_targets: int | None = None) -> Iterator[Int64
 def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
     """The evidence for every target of the cases."""
     n = len(cases.locations)
-    asked, play = Asked.of(cases), Play.of(cases)
+    asked, play = Asked.of(cases, night=True), Play.of(cases)
     pairs = Pairs.of(asked, play)
     number = crowd.numbers_of(cases)[asked.row]
-    leaving, arriving = crowd.moves_from(number, asked.prev), crowd.moves_to(number, asked.next)
+    leaving, arriving = crowd.moves_from(number, asked.prev_today), crowd.moves_to(number, asked.next)
     between = _between(asked, atlas)
-    key = _distinct(
-        np.concatenate([*_nominated(asked, play, pairs, (leaving, arriving), crowd, number, between, atlas)])
-    )
-    target, place = np.divmod(key, n)
     mine = day_clues(asked, play, pairs) | past_clues(asked, play, pairs) | analogy_clues(asked, play, pairs, atlas)
+    pair_key = pairs.target * n + play.place[pairs.entry]
+    around = _nominated(asked, (leaving, arriving), crowd, number, between, atlas)
+    key = _distinct(np.concatenate([pair_key[_most_promising(mine, pairs)], *around]))
+    target, place = np.divmod(key, n)
     slot = asked.slot[target]
     visits = crowd.visits_at(number[target], place, slot, cases.n_slots)
     rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
     near, life = nearby_clues(asked, play, pairs, mine, key, atlas)
     course, pace = course_clues(asked, target, place, atlas)
     rest |= near | course | _space_clues(asked, target, place, between, atlas)
-    rest |= {name: value[target] for name, value in (_target_clues(cases, asked, play, atlas) | life | pace).items()}
+    question = _target_clues(cases, asked, play, atlas) | life | pace
+    rest |= {name: value[target] for name, value in question.items()}
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):
         rest |= _move_clues(name, moves, key, n)
     values, known = np.empty((len(key), len(NAMES)), dtype=np.float32), len(IN_PLAY)
     values[:, :known] = ABSENT[:known]
-    values[np.searchsorted(key, pairs.target * n + play.place[pairs.entry]), :known] = _table(mine, NAMES[:known])
+    at, there = found(key, pair_key)
+    values[at[there], :known] = _table({name: value[there] for name, value in mine.items()}, NAMES[:known])
     values[:, known:] = _table(rest, NAMES[known:])
     return Evidence(
         index=cases.index,
@@ -125,19 +131,23 @@ def _move_clues(name: str, moves: Moves, key: Int64, n_locations: int) -> Clues:
     return {name: share, f"{name}_count": often}
 
 
+def _most_promising(mine: Clues, pairs: Pairs) -> Bool:
+    """(P,) which places in play become candidates: those seen today, and of the others those most speaks for."""
+    promise = np.sum([mine[name] for name in _PROMISE], axis=0)
+    weight = np.where(mine["day_share"] > 0, np.inf, promise)
+    return heaviest(pairs.target, weight, n_groups=len(pairs.start) - 1, most=_PROMISING)
+
+
 def _nominated(
     asked: Asked,
-    play: Play,
-    pairs: Pairs,
     moves: tuple[Moves, Moves],
     crowd: Crowd,
     number: Int64,
     between: Float32,
     atlas: Atlas,
 ) -> Iterator[Int64]:
-    """target * L + place of every candidate, those that several speak for several times."""
+    """target * L + place of candidates that need not be in play, those that several speak for several times."""
     n, every = crowd.n_locations, np.arange(len(asked))
-    yield pairs.target * n + play.place[pairs.entry]
     for side in (asked.prev, asked.next):
         seen = np.flatnonzero(side != MISSING)
         yield _keys(seen, atlas.neighbours[side[seen]], n)

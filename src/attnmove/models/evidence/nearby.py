@@ -13,6 +13,7 @@ import numpy as np
 from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.clues import Clues, Pairs
+from attnmove.models.evidence.crowd import found
 from attnmove.models.evidence.features import NEAR, NEAR_KM
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Bool, Float32, Int64
@@ -40,11 +41,8 @@ def nearby_clues(asked: Asked, play: Play, pairs: Pairs, mine: Clues, key: Int64
     candidates = Rows.of(*np.divmod(row_place, n))
     places = Rows.of(play.row, play.place)
     km = candidates.km_to(places, n_rows, atlas)
-    asks = np.zeros(n_rows, dtype=np.bool_)
-    asks[asked.row] = True
-    own = np.flatnonzero(asks[play.row])  # where a row asks, all its places in play are candidates
-    same = np.searchsorted(row_place, play.row[own] * n + play.place[own])
-    itself = candidates.row[same], candidates.number[same], places.number[own]
+    same, own = found(row_place, play.row * n + play.place)
+    itself = candidates.row[same[own]], candidates.number[same[own]], places.number[own]
     clues = _sums_around(asked, pairs, mine, _fading(km, itself), candidates, places, target, at)
     today = places.only(np.asarray(play.seen_today.any(axis=1)))
     clues["km_today"] = _to_another(candidates, today, n_rows, atlas)[at]

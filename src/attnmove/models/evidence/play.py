@@ -90,7 +90,7 @@ class Play:
         fresh = 1e-3 + np.exp(-last.age[row, day] / _FADING_DAYS)
         weight = np.bincount(entry_then, fresh, len(key)).astype(np.float64)
         weight[entry_now] = np.inf
-        kept = _heaviest(key // max(1, n), weight, n_rows=len(cases), most=_MOST_PLACES)
+        kept = heaviest(key // max(1, n), weight, n_groups=len(cases), most=_MOST_PLACES)
         number = np.where(kept, np.cumsum(kept) - 1, MISSING)
         then = np.full(last.loc.shape, MISSING, dtype=np.int32)
         then[row, day, slot] = number[entry_then]
@@ -171,12 +171,13 @@ class Fixes:
         return spread(self.start[first], self.start[end])
 
 
-def _heaviest(row: Int64, weight: Float64, *, n_rows: int, most: int) -> Bool:
-    """True at the `most` heaviest entries of each row, of equals the first, and at all of endless weight."""
-    start = np.searchsorted(row, np.arange(n_rows + 1))
+def heaviest(group: Int64, weight: Float64, *, n_groups: int, most: int) -> Bool:
+    """True at the `most` heaviest entries of each group, of equals the first, and at all of endless weight; groups
+    ascend."""
+    start = np.searchsorted(group, np.arange(n_groups + 1))
     if np.diff(start).max(initial=0) <= most:
-        return np.ones(len(row), dtype=np.bool_)
-    order = np.lexsort((-weight, row))
+        return np.ones(len(group), dtype=np.bool_)
+    order = np.lexsort((-weight, group))
     kept = np.isinf(weight)
-    kept[order[np.arange(len(row)) - start[row[order]] < most]] = True
+    kept[order[np.arange(len(group)) - start[group[order]] < most]] = True
     return kept
