@@ -12,6 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from attnmove.models.registry import make_model
 from attnmove.nouns import MISSING, Bool, Cases
 from attnmove.prep.dataset import Dataset, read_dataset
 from attnmove.prep.hide import redraw
+from fits import fitted
 from records import Asked, Task, finish, jobs_of, parse, run, tell
 
 MODELS = ("nearest", "vote", "boost")
@@ -50,6 +53,8 @@ class Asking:
     train: Cases
     valid: Cases
     test: Cases
+    usual: bool = False
+    """Whether what is learnt from and chosen on is all there is, as ever."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,16 +67,21 @@ def measure_variants(asked: Asked) -> int:
     every = jobs_of(PLAN, asked)
     to_do = [job for job in every if job.key not in {_key(row) for row in old}]
     tell(f"beyond: {len(every)} fits, {len(every) - len(to_do)} done before")
-    return finish(to_do, fit_and_measure, lambda rows: add_results(path, rows), n_workers=asked.jobs)
+    return finish(
+        to_do, partial(fit_and_measure, runs=asked.runs), lambda rows: add_results(path, rows), n_workers=asked.jobs
+    )
 
 
-def fit_and_measure(job: Job) -> list[Row]:
+def fit_and_measure(job: Job, *, runs: Path | None = None) -> list[Row]:
     """Fit each part of the variant and measure all its answers together."""
     dataset, start = read_dataset(job.folder), time.perf_counter()
     found: list[Outcomes] = []
     model: Recoverer | None = None
     for asking in variants(dataset, job):
-        model = make_model(job.model, seed=job.seed, device=job.device).fit(asking.train, asking.valid)
+        if asking.usual:
+            model = fitted(dataset, replace(job, settings={}), runs).model
+        else:
+            model = make_model(job.model, seed=job.seed, device=job.device).fit(asking.train, asking.valid)
         found.append(outcomes_of(model, asking.test))
     assert model is not None
     facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
@@ -92,7 +102,9 @@ def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:
     elif what == "days":
         yield Asking(train.rows(_last_days(train, float(str(value)))), valid, test)
     elif what == "hide":
-        yield Asking(train, valid, with_hidden(test, float(str(value)), np.random.default_rng([13, job.seed])))
+        yield Asking(
+            train, valid, with_hidden(test, float(str(value)), np.random.default_rng([13, job.seed])), usual=True
+        )
     else:
         rng = np.random.default_rng([7, job.seed])
         yield Asking(train, *(with_gaps(cases, str(value), rng) for cases in (valid, test)))

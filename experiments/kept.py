@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from attnmove.measure.compare import Job, fit_model, provenance
+from attnmove.measure.compare import Job, provenance
 from attnmove.measure.files import replaced
 from attnmove.measure.outcomes import Outcomes, outcomes_of
 from attnmove.measure.record import record
@@ -16,6 +15,7 @@ from attnmove.measure.slices import labels_of
 from attnmove.measure.table import Row, measure
 from attnmove.nouns import Float64
 from attnmove.prep.dataset import read_dataset
+from fits import fitted
 
 FOLDER = "outcomes"
 """Where answers are kept, beside the results; not in the repository."""
@@ -31,13 +31,11 @@ class Kept:
     """(M, 2)"""
 
 
-def fit_and_ask(job: Job) -> Kept:
+def fit_and_ask(job: Job, *, runs: Path | None = None) -> Kept:
     """Fit, measure on every split and slice, and keep what was answered on the test days."""
-    dataset, start = read_dataset(job.folder), time.perf_counter()
-    model = fit_model(
-        dataset, job.model, protocol=job.protocol, seed=job.seed, device=job.device, settings=job.settings
-    )
-    facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
+    dataset = read_dataset(job.folder)
+    fit = fitted(dataset, job, runs)
+    model, facts = fit.model, provenance(job, fit.model, seconds_fit=fit.seconds)
     rows: list[Row] = []
     values = np.zeros((0, 2))
     for split in job.splits:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from attnmove.measure.compare import Job, fit_model
+from attnmove.measure.compare import Job
 from attnmove.measure.outcomes import outcomes_of
 from attnmove.measure.table import Row
 from attnmove.models.habits import day_rows
@@ -21,6 +23,7 @@ from attnmove.nouns import MISSING, Cases
 from attnmove.prep.dataset import read_dataset
 from attnmove.prep.doubles import doubles
 from attnmove.prep.hide import redraw
+from fits import fitted
 from kept import FOLDER, Kept, file_of, hits_and_ranks, keep
 from paired import COLUMNS, DEFAULT, OTHERS, differences
 from records import Task, finish, jobs_of, parse, run, tell, write_table
@@ -40,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     every, folder = jobs_of(PLAN, asked), asked.results / FOLDER / "often"
     to_do = [job for job in every if not file_of(folder, job).exists()]
     tell(f"often: {len(every)} fits, {len(every) - len(to_do)} done before")
-    failed = finish(to_do, fit_and_ask_often, lambda kept: keep(folder, kept), n_workers=asked.jobs)
+    ask = partial(fit_and_ask_often, runs=asked.runs)
+    failed = finish(to_do, ask, lambda kept: keep(folder, kept), n_workers=asked.jobs)
     rows: list[Row] = []
     for name, path in asked.datasets.items():
         dataset = read_dataset(path)
@@ -52,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return failed
 
 
-def fit_and_ask_often(job: Job) -> Kept:
+def fit_and_ask_often(job: Job, *, runs: Path | None = None) -> Kept:
     """Fit, and keep what is answered about other slots of the test days."""
     dataset = read_dataset(job.folder)
-    model = fit_model(dataset, job.model, protocol=job.protocol, seed=job.seed, device=job.device)
+    model = fitted(dataset, job, runs).model
     cases = drawn_often(dataset.cases("test", protocol=job.protocol), DRAWS[job.dataset])
     return Kept(job, [], hits_and_ranks(outcomes_of(model, cases)))
 

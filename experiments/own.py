@@ -4,6 +4,7 @@ worth, by leaving it out."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from attnmove.measure.files import make_room
 from attnmove.measure.record import add_results, read_results
@@ -39,7 +40,7 @@ def measure_own(asked: Asked) -> int:
         add_results(path, kept.rows)
         keep(folder, kept)
 
-    return finish(to_do, fit_and_ask, both, n_workers=asked.jobs)
+    return finish(to_do, partial(fit_and_ask, runs=asked.runs), both, n_workers=asked.jobs)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ there comes paired.csv: the default minus the other model, each target's mean ov
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     every, folder = jobs_of(PLAN, asked), asked.results / FOLDER
     to_do = [job for job in every if not file_of(folder, job).exists()]
     tell(f"paired: {len(every)} fits, {len(every) - len(to_do)} done before")
-    failed = finish(to_do, fit_and_ask, lambda kept: keep(folder, kept), n_workers=asked.jobs)
+    ask = partial(fit_and_ask, runs=asked.runs)
+    failed = finish(to_do, ask, lambda kept: keep(folder, kept), n_workers=asked.jobs)
     datasets = {name: read_dataset(path) for name, path in asked.datasets.items()}
     rows = [row for name, made in datasets.items() for row in differences(folder, name, made, made.cases("test"))]
     write_table(asked.results / "paired.csv", COLUMNS, rows)

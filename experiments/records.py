@@ -63,6 +63,8 @@ class Asked:
     """The folder of the results of record."""
     only: tuple[str, ...] = ()
     """Models to fit now; none: all."""
+    runs: Path | None = None
+    """Where fits that several scripts need are kept; None: nowhere."""
 
 
 def parse(argv: Sequence[str] | None, about: str | None, *, seeds: int, names: Sequence[str] = DATASETS) -> Asked:
@@ -74,6 +76,7 @@ def parse(argv: Sequence[str] | None, about: str | None, *, seeds: int, names: S
     parser.add_argument("--device", default="auto", help="where networks compute: auto, cpu, cuda")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder that is written to")
     parser.add_argument("--only", default="", help="fit these models now, separated by commas; the others another time")
+    parser.add_argument("--runs", type=Path, help="keep fits that several scripts need there, and take them from there")
     given = parser.parse_args(argv)
     datasets = {}
     for text in given.datasets:
@@ -84,7 +87,7 @@ def parse(argv: Sequence[str] | None, about: str | None, *, seeds: int, names: S
     if given.jobs < 1 or given.seeds < 1:
         parser.error("--seeds and --jobs must be 1 or more")
     only = tuple(name for name in given.only.split(",") if name)
-    return Asked(datasets, given.seeds, given.jobs, given.device, given.results, only)
+    return Asked(datasets, given.seeds, given.jobs, given.device, given.results, only, given.runs)
 
 
 def jobs_of(plan: Sequence[Task], asked: Asked) -> list[Job]:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from attnmove.errors import ConfigError, DataError
-from attnmove.measure.compare import Job, device_of, fit_model
+from attnmove.measure.compare import Job, device_of
 from attnmove.measure.confidence import confidence_for, measures_of_answered
 from attnmove.measure.files import make_room
 from attnmove.measure.outcomes import outcomes_of
 from attnmove.measure.table import Row, measure
 from attnmove.prep.dataset import read_dataset
 from attnmove.version import __version__
+from fits import fitted
 from records import FIT, Task, add_rows, finish, jobs_of, not_in, parse, run, tell
 
 PLAN = (Task(("boost",)),)
@@ -36,13 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     every = jobs_of(PLAN, asked)
     to_do = not_in(path, every)
     tell(f"sure: {len(every)} fits, {len(every) - len(to_do)} done before")
-    return finish(to_do, fit_and_ask, partial(add_rows, path, COLUMNS), n_workers=asked.jobs)
+    return finish(to_do, partial(fit_and_ask, runs=asked.runs), partial(add_rows, path, COLUMNS), n_workers=asked.jobs)
 
 
-def fit_and_ask(job: Job) -> list[Row]:
+def fit_and_ask(job: Job, *, runs: Path | None = None) -> list[Row]:
     """One row: the measures of the fit."""
     dataset = read_dataset(job.folder)
-    model = fit_model(dataset, job.model, protocol=job.protocol, seed=job.seed, device=job.device)
+    model = fitted(dataset, job, runs).model
     valid, test = (dataset.cases(split, protocol=job.protocol) for split in ("valid", "test"))
     outcomes = outcomes_of(model, test)
     (row,) = measure(outcomes, model=job.model, split="test")

@@ -171,7 +171,7 @@ def test_what_recovery_is_good_for_is_measured_once_and_shown(
     rows = rows_of(tmp_path / "downstream.csv")
     assert [row["measure"] for row in rows] == [*MEASURES, *MEASURES]
     assert {(row["protocol"], row["split"], row["seed"]) for row in rows} == {("strict", "test", "0")}
-    assert (tmp_path / "runs" / "city-rf-0" / "config.json").exists()
+    assert (tmp_path / "runs" / "city-strict-rf-0" / "config.json").exists()
     monkeypatch.setattr(downstream, "evaluate_downstream", None)
     assert downstream.main(command) == 0
     page = tables.downstream(tmp_path, "city")
@@ -193,7 +193,7 @@ def test_how_sure_the_default_is_is_measured_once_and_shown(
     assert (row["dataset"], row["model"], row["split"]) == ("city", "vote", "test")
     assert 0 <= float(row["ece"]) <= 1
     assert float(row["coverage_0.7"]) >= float(row["coverage_0.9"])
-    monkeypatch.setattr(sure, "fit_model", None)
+    monkeypatch.setattr(sure, "fitted", None)
     assert sure.main([f"city={city}", "--results", str(tmp_path)]) == 0
     assert "| city | 1 | " in tables.sure(tmp_path)
 
@@ -206,6 +206,8 @@ def test_a_run_that_learnt_otherwise_is_not_taken_for_the_one_that_is_asked_for(
         monkeypatch.setattr(downstream, "PLAN", (downstream.Task(("rf",), protocol=protocol),))
         command = [f"city={city}", "--results", str(tmp_path / protocol), "--runs", str(tmp_path / "runs")]
         assert downstream.main(command) == status
+        (run,) = (tmp_path / "runs").iterdir()
+        run.rename(tmp_path / "runs" / "city-paper-rf-0")
     assert "a run of other days, protocol, seed or settings than are asked for; remove it" in capsys.readouterr().err
 
 
