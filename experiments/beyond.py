@@ -22,13 +22,12 @@ from attnmove.measure.files import make_room
 from attnmove.measure.outcomes import Outcomes, outcomes_of
 from attnmove.measure.record import add_results, read_results, record
 from attnmove.measure.table import Row, measure
-from attnmove.models.contract import Recoverer
 from attnmove.models.habits import day_rows
 from attnmove.models.registry import make_model
 from attnmove.nouns import MISSING, Bool, Cases
 from attnmove.prep.dataset import Dataset, read_dataset
 from attnmove.prep.hide import redraw
-from fits import fitted
+from fits import Fit, fitted
 from records import Asked, Task, finish, jobs_of, parse, run, tell
 
 MODELS = ("nearest", "vote", "boost")
@@ -74,18 +73,21 @@ def measure_variants(asked: Asked) -> int:
 
 def fit_and_measure(job: Job, *, runs: Path | None = None) -> list[Row]:
     """Fit each part of the variant and measure all its answers together."""
-    dataset, start = read_dataset(job.folder), time.perf_counter()
+    dataset = read_dataset(job.folder)
+    fits: list[Fit] = []
     found: list[Outcomes] = []
-    model: Recoverer | None = None
     for asking in variants(dataset, job):
-        if asking.usual:
-            model = fitted(dataset, replace(job, settings={}), runs).model
-        else:
-            model = make_model(job.model, seed=job.seed, device=job.device).fit(asking.train, asking.valid)
-        found.append(outcomes_of(model, asking.test))
-    assert model is not None
-    facts = provenance(job, model, seconds_fit=time.perf_counter() - start)
+        usual = replace(job, settings={})
+        fits.append(fitted(dataset, usual, runs) if asking.usual else _fit(usual, asking))
+        found.append(outcomes_of(fits[-1].model, asking.test))
+    facts = provenance(job, fits[-1].model, seconds_fit=sum(fit.seconds for fit in fits))
     return [record({**row, **facts}) for row in measure(joined(found), model=job.model, split="test")]
+
+
+def _fit(job: Job, asking: Asking) -> Fit:
+    start = time.perf_counter()
+    model = make_model(job.model, seed=job.seed, device=job.device).fit(asking.train, asking.valid)
+    return Fit(model, time.perf_counter() - start)
 
 
 def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:

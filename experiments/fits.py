@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from attnmove.errors import RunError
 from attnmove.measure.compare import Job, fit_model
 from attnmove.models.contract import Recoverer
 from attnmove.models.registry import MODELS
-from attnmove.models.runs import load_run, settings_of, train_run
+from attnmove.models.runs import CHECKPOINT, load_run, settings_of, train_run
 from attnmove.prep.dataset import Dataset
+from attnmove.version import __version__
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,18 @@ def fitted(dataset: Dataset, job: Job, runs: Path | None) -> Fit:
         )
         return Fit(model, time.perf_counter() - start)
     folder = runs / f"{job.dataset}-{job.protocol}-{job.model}-{job.seed}"
+    if (folder / CHECKPOINT).exists():  # a training that did not end
+        shutil.rmtree(folder)
     if folder.exists():
         run = load_run(folder, device=job.device)
     else:
         run = train_run(dataset, job.model, folder, seed=job.seed, device=job.device, protocol=job.protocol)
         if run.metrics["interrupted"]:
             raise KeyboardInterrupt
-    learnt = {name: run.facts.get(name) for name in ("dataset_hash", "protocol", "seed", "settings")}
-    wanted = {"dataset_hash": job.dataset_hash, "protocol": job.protocol, "seed": job.seed}
-    if learnt != wanted | {"settings": settings_of(job.model, job.settings)} or run.metrics["interrupted"]:
-        raise RunError(f"{folder}: a run of other days, protocol, seed or settings than are asked for; remove it")
+    wanted = {name: getattr(job, name) for name in ("dataset_hash", "protocol", "seed")}
+    wanted |= {"settings": settings_of(job.model, job.settings), "version": __version__}
+    if {name: run.facts.get(name) for name in wanted} != wanted:
+        raise RunError(
+            f"{folder}: a run of other days, protocol, seed, settings or version than are asked for; remove it"
+        )
     return Fit(run.model, float(run.metrics["seconds"]))

@@ -208,7 +208,21 @@ def test_a_run_that_learnt_otherwise_is_not_taken_for_the_one_that_is_asked_for(
         assert downstream.main(command) == status
         (run,) = (tmp_path / "runs").iterdir()
         run.rename(tmp_path / "runs" / "city-paper-rf-0")
-    assert "a run of other days, protocol, seed or settings than are asked for; remove it" in capsys.readouterr().err
+    assert (
+        "a run of other days, protocol, seed, settings or version than are asked for; remove it"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_fit_that_was_interrupted_is_made_again(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    downstream = script("downstream")
+    monkeypatch.setattr(downstream, "PLAN", (downstream.Task(("rf",), protocol="strict"),))
+    left = tmp_path / "runs" / "city-strict-rf-0" / "checkpoint.safetensors"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    assert downstream.main([f"city={city}", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")]) == 0
+    assert (left.parent / "config.json").exists()
+    assert not left.exists()
 
 
 def test_a_kept_run_answers_like_a_new_fit(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,12 +31,12 @@ from attnmove.space import write_locations
 from attnmove.version import __version__
 
 FORMAT_VERSION = 1
-_CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
 _FACTS = {"model": str, "settings": dict, "seed": int, "dataset_hash": str, "locations": int, "locations_hash": str}
 """What config.json must say, beside its version."""
 LOCATIONS, THRESHOLDS = "locations.parquet", "thresholds.csv"
 """What a run brings for recovering: its locations, and which confidence reached which precision on validation days."""
-_FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", LOCATIONS, THRESHOLDS, _CHECKPOINT}
+_FILES = {"model.safetensors", "config.json", "metrics.json", "log.csv", LOCATIONS, THRESHOLDS, CHECKPOINT}
 _SETTING = {"datum": "wgs84", "timezone": "UTC"}
 
 Thresholds = list[tuple[float, float]]
@@ -160,7 +160,7 @@ def _fit_network(network: Any, train: Cases, valid: Cases, out: Path, *, resume:
     is_new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        network.fit(train, valid, checkpoint=out / _CHECKPOINT, resume=resume, tell=tell)
+        network.fit(train, valid, checkpoint=out / CHECKPOINT, resume=resume, tell=tell)
     finally:
         if is_new and not any(out.iterdir()):
             out.rmdir()
@@ -202,8 +202,8 @@ def write_run(
         _write_log(new / "log.csv", log)
         write_locations(new / LOCATIONS, locations)
         _write_thresholds(new / THRESHOLDS, thresholds)
-        if run.metrics["interrupted"] and (folder / _CHECKPOINT).exists():
-            shutil.copyfile(folder / _CHECKPOINT, new / _CHECKPOINT)
+        if run.metrics["interrupted"] and (folder / CHECKPOINT).exists():
+            shutil.copyfile(folder / CHECKPOINT, new / CHECKPOINT)
 
 
 def describe_run(folder: Path | str) -> dict[str, Any]:
@@ -275,10 +275,10 @@ def load_model(
 
 def _check_out(out: Path, *, resume: bool) -> None:
     # A kill in the moment of writing leaves a part of a checkpoint; whose training it was does not matter any more.
-    for part in out.glob(f".{_CHECKPOINT}.*") if out.is_dir() else ():
+    for part in out.glob(f".{CHECKPOINT}.*") if out.is_dir() else ():
         part.unlink(missing_ok=True)
     check_folder(out, _FILES)
-    half_done = (out / _CHECKPOINT).exists()
+    half_done = (out / CHECKPOINT).exists()
     if half_done and not resume:
         raise RunError(f"{out}: holds an unfinished training; go on with --resume, or remove the folder")
     if resume and not half_done:

@@ -228,7 +228,17 @@ def test_of_the_places_in_play_those_of_today_and_the_most_promising_become_cand
         best = sorted(mine, key=lambda c: (not seen[c], -promise[c]))[: max(4, int(seen[mine].sum()))]
         left = slice(few.start[target], few.start[target + 1])
         assert few.place[left].tolist() == whole.place[sorted(best)].tolist()
-        assert np.array_equal(few.values[left, :40], whole.values[sorted(best), :40], equal_nan=True)
+    assert len(few.place) < len(whole.place)
+
+
+def test_what_is_told_of_a_candidate_does_not_depend_on_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, train = people(17), people(18)
+    whole = evidence_of(cases, train)
+    monkeypatch.setattr(module, "_PROMISING", 2)
+    few = evidence_of(cases, train)
+    at = np.searchsorted(whole.target * 30 + whole.place, few.target * 30 + few.place)
+    assert np.array_equal(whole.place[at], few.place)
+    assert np.array_equal(whole.values[at], few.values, equal_nan=True)
     assert len(few.place) < len(whole.place)
 
 
@@ -255,7 +265,9 @@ def test_later_days_and_the_days_of_others_are_not_looked_at() -> None:
             assert same(evidence_of(replace(case, past=past, past_date=later), train), whole)
 
 
-def test_evidence_of_a_row_is_the_same_whatever_else_is_asked() -> None:
+@pytest.mark.parametrize("promising", [2, 40])
+def test_evidence_of_a_row_is_the_same_whatever_else_is_asked(promising: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PROMISING", promising)
     cases, train = people(9, n_slots=48), people(10, n_slots=48)
     whole = evidence_of(cases, train)
     order = np.random.default_rng(1).permutation(len(cases))

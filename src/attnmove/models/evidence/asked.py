@@ -14,7 +14,8 @@ _NIGHT = 3
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The visible slots on one side of M targets, the nearest first; MISSING where there is none."""
+    """The visible slots on one side of M targets, the evening before among them, the nearest first; MISSING where there
+    is none."""
 
     near: Int32
     """(M,) the place of the nearest."""
@@ -47,7 +48,8 @@ class Asked:
     @classmethod
     def of(cls, cases: Cases, *, night: bool = False) -> Asked:
         """The targets of the cases; `night`: where today has no visible slot before a target, the last of the evening
-        before is taken if it is no more than a night ago."""
+        before is taken if it is no more than a night ago. What comes before that place, or before the day's first, is
+        looked for in the last third of the day before too."""
         row, slot = cases.index.T
         if not night:
             return cls._within(cases.visible, row, slot)

@@ -91,7 +91,7 @@ FEATURES: dict[str, Feature] = IN_PLAY | {
     "crowd": Feature("others", "visits of others"),
     "crowd_now": Feature("others", "visits of others at this time of day"),
     "crowd_people": Feature("others", "others who were here"),
-    "from_prev": Feature("others", "share of others' moves from the place before"),
+    "from_prev": Feature("others", "share of others' moves from the place before, if of today"),
     "from_prev_count": Feature(
         "others", "their number, stays with them, a move over n slots 1 / n; logarithm of one more"
     ),
@@ -111,7 +111,9 @@ FEATURES: dict[str, Feature] = IN_PLAY | {
     "km_curve": Feature("space", "kilometres from a smooth way between the sides at the time of the target", UNKNOWN),
     "slot": Feature("target", "the slot of the day, in hours"),
     "weekday": Feature("target", "0 on Mondays"),
-    "gap_prev": Feature("target", "slots since the visible slot before, of the night before where today has none", FAR),
+    "gap_prev": Feature(
+        "target", "slots since the visible slot before, of the evening before where today has none", FAR
+    ),
     "gap_next": Feature("target", "slots until the visible slot after", FAR),
     "same_sides": Feature("target", "1 where both are at one place"),
     "km_sides": Feature("target", "kilometres between them", UNKNOWN),

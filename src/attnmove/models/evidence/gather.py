@@ -24,12 +24,12 @@ from attnmove.nouns import MISSING, Bool, Cases, Float32, Int32, Int64, weekday
 _PROMISE = ("past_all_2.0", "past_recent_6.0", "past_alike_6.0", "past_all_day", "after_prev", "before_next", "analogy")
 """Numbers that, added up, tell which places in play are worth a closer look."""
 _PROMISING = 40
-"""Places in play that a target has as candidates, but for those of the day, which all are."""
+"""Places in play that a target has as candidates: all of the day, then those that most speaks for, up to so many."""
 _MOVES = 12
-"""Most frequent moves of others from the place before, and to the place after, that become candidates."""
+"""Most frequent moves of others from today's place before, and to the place after, that become candidates."""
 _POPULAR = 10
 _TARGETS_AT_ONCE, _ROWS_AT_ONCE = 256, 256
-"""How much evidence is held at a time, but for the last row: some 100 candidates a target, 300 bytes each."""
+"""How much evidence is held at a time, but for the last row: some 65 candidates a target, 350 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _move_clues(name: str, moves: Moves, key: Int64, n_locations: int) -> Clues:
 
 
 def _most_promising(mine: Clues, pairs: Pairs) -> Bool:
-    """(P,) which places in play become candidates: those seen today, and of the others those most speaks for."""
+    """(P,) which places in play become candidates: those seen today, then those that most speaks for."""
     promise = np.sum([mine[name] for name in _PROMISE], axis=0)
     weight = np.where(mine["day_share"] > 0, np.inf, promise)
     return heaviest(pairs.target, weight, n_groups=len(pairs.start) - 1, most=_PROMISING)
