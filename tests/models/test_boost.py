@@ -7,7 +7,7 @@ import pytest
 
 from attnmove.errors import ConfigError, RunError
 from attnmove.models import boost as module
-from attnmove.models.boost import Boost, BoostConfig, in_stages, ranked
+from attnmove.models.boost import Boost, BoostConfig, ranked
 from attnmove.models.boosted import BoostedTrees
 from attnmove.models.evidence.features import NAMES, columns_of
 from attnmove.models.evidential import Evidential, Keep, LessonConfig
@@ -22,7 +22,7 @@ def evidence_of(made: Evidential) -> object:
 
 def test_with_few_trees_everybody_passes_through_all_of_them() -> None:
     few, evidence = model().scorer._trees.first(module._ROUNDS[0][0]), evidence_of(model())
-    assert np.array_equal(ranked(in_stages(few), evidence), few.predict(evidence.values))
+    assert np.array_equal(ranked(few, evidence), few.predict(evidence.values))
 
 
 def test_those_who_stay_have_their_full_score_and_the_others_follow_the_lower_half_of_them(
@@ -31,7 +31,7 @@ def test_those_who_stay_have_their_full_score_and_the_others_follow_the_lower_ha
     trees, evidence = model().scorer._trees, evidence_of(model())
     monkeypatch.setattr(module, "_ROUNDS", ((4, 6), (9, 3)))
     four, nine, full = (trees.predict(evidence.values, n_trees=n) for n in (4, 9, trees.n_trees))
-    score = ranked(in_stages(trees), evidence)
+    score = ranked(trees, evidence)
     for target in range(len(evidence)):
         mine = slice(evidence.start[target], evidence.start[target + 1])
         best = np.argsort(-four[mine], kind="stable")
@@ -51,7 +51,7 @@ def test_no_candidates_have_no_scores() -> None:
     made = model()
     nothing = next(made._lessons(cases, made._ready(cases), made._atlas_of(cases))).evidence
     empty = type(nothing)(nothing.index[:0], np.zeros(1, dtype=np.int64), nothing.place[:0], nothing.values[:0])
-    assert ranked(made.scorer._stages, empty).tolist() == []
+    assert ranked(made.scorer._trees, empty).tolist() == []
 
 
 def test_the_number_of_trees_is_chosen_on_validation() -> None:

@@ -53,13 +53,9 @@ def walked(trees: BoostedTrees, row: npt.NDArray[Any]) -> float:
         while at >= 0:
             node = first_node + at
             value, kind = float(row[trees.split_feature[node]]), int(trees.decision_type[node])
-            missing = kind & 12
-            if np.isnan(value) and missing != 8:
+            if np.isnan(value) and not kind & 8:
                 value = 0.0
-            if (missing == 4 and value == 0) or np.isnan(value):
-                goes_left = bool(kind & 2)
-            else:
-                goes_left = value <= trees.threshold[node]
+            goes_left = bool(kind & 2) if np.isnan(value) else value <= trees.threshold[node]
             at = int((trees.left_child if goes_left else trees.right_child)[node])
         score += float(trees.leaf_value[first_leaf + ~at])
         first_node, first_leaf = first_node + n_leaves - 1, first_leaf + n_leaves
@@ -71,8 +67,8 @@ def walked(trees: BoostedTrees, row: npt.NDArray[Any]) -> float:
     [
         ({"objective": "regression"}, {8, 10}),
         ({"objective": "lambdarank"}, {8, 10}),
-        ({"objective": "regression", "zero_as_missing": True}, {4, 6}),
-        ({"objective": "lambdarank", "zero_as_missing": True}, {4, 6}),
+        ({"objective": "regression", "num_leaves": 32}, {8, 10}),
+        ({"objective": "regression", "num_leaves": 80, "min_data_in_leaf": 1}, {8, 10}),
         ({"objective": "regression", "use_missing": False}, {2}),
     ],
 )
@@ -82,12 +78,16 @@ def test_the_arrays_answer_what_the_booster_answers_to_the_last_bit(settings: di
     assert trees.n_trees == 12
     assert set(trees.decision_type.tolist()) == kinds
     x = table(1)
-    for asked in (x, x.astype(np.float64), np.asfortranarray(x), x[:1], np.zeros_like(x), np.full_like(x, np.nan)):
+    for asked in (x, np.asfortranarray(x), x[:1], np.zeros_like(x), np.full_like(x, np.nan)):
         found = trees.predict(asked)
         assert found.dtype == np.float64
         assert np.array_equal(found, booster.predict(asked, raw_score=True))
     assert trees.predict(x[:60]).tolist() == [walked(trees, row) for row in x[:60]]
     assert trees.predict(x[:0]).shape == (0,)
+    some = np.array([700, 3, 3])
+    assert trees.predict(x, rows=some).tolist() == trees.predict(x[some]).tolist()
+    with pytest.raises(ConfigError, match="rows of 5 features"):
+        trees.predict(x[:, :4])
 
 
 def test_a_split_of_the_missing_from_all_numbers_is_kept() -> None:
@@ -101,8 +101,8 @@ def test_a_split_of_the_missing_from_all_numbers_is_kept() -> None:
     assert len(np.unique(trees.predict(x))) == 2
 
 
-@pytest.mark.parametrize("kind", [0, 2, 4, 6, 8, 10])
-def test_lightgbm_treats_the_missing_as_the_arrays_say(kind: int) -> None:
+@pytest.mark.parametrize("kind", [0, 2, 8, 10])
+def test_the_missing_goes_where_the_arrays_say(kind: int) -> None:
     tree = by_hand(decision_type=np.array([kind, 10 - kind], dtype=np.int8))
     x = np.array([[value, other, 0] for value in (-1, 0, 1, np.nan) for other in (-1, 0, 1, np.nan)], dtype=np.float32)
     assert tree.predict(x).tolist() == [walked(tree, row) for row in x]
@@ -129,11 +129,14 @@ def test_a_row_goes_where_the_arrays_say() -> None:
     assert by_hand().predict(x).tolist() == [1.1, 4.1, 2.1, 1.1, 2.1]
 
 
-def test_digits_are_not_lost() -> None:
-    values = np.array([0.1 + 0.2, 5e-324, -0.0, 1.2345678901234567e300])
-    booster = by_hand(leaf_value=values)._booster
-    found = [booster.get_leaf_output(0, 0), *(booster.get_leaf_output(1, leaf) for leaf in range(3))]
-    assert np.array(found).tobytes() == values.tobytes()
+def test_a_threshold_between_two_numbers_of_32_bits_parts_them() -> None:
+    third = np.float32(1 / 3)
+    numbers = np.array([np.nextafter(third, np.float32(0)), third, np.nextafter(third, np.float32(1))])
+    x = np.zeros((3, 3), dtype=np.float32)
+    x[:, 1] = numbers
+    for threshold in (*numbers.astype(np.float64), 1 / 3, 1e300, -1e300, 1e-300, -1e-300, np.inf, -np.inf):
+        tree = by_hand(threshold=np.array([0.5, threshold]))
+        assert tree.predict(x).tolist() == [walked(tree, row) for row in x]
 
 
 def test_a_booster_that_finds_no_split_is_a_leaf() -> None:
@@ -204,6 +207,7 @@ def test_a_run_keeps_them_to_the_last_bit() -> None:
         {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
         {"categories": (3,), "min_data_per_group": 1, "cat_smooth": 0},
         {"linear_tree": True},
+        {"zero_as_missing": True},
     ],
 )
 def test_a_booster_that_is_more_than_a_sum_of_leaves_is_refused(settings: dict[str, Any]) -> None:
@@ -231,7 +235,7 @@ def test_a_booster_that_is_more_than_a_sum_of_leaves_is_refused(settings: dict[s
         ({"leaf_value": np.array([0, 1, 2, -np.inf])}, "values that are not numbers"),
         ({"leaf_value": np.array([1e308, 1e308, 0, 0])}, "add up to none"),
         ({"decision_type": np.array([8, 9], dtype=np.int8)}, "not on numbers"),
-        ({"decision_type": np.array([12, 8], dtype=np.int8)}, "not on numbers"),
+        ({"decision_type": np.array([4, 8], dtype=np.int8)}, "not on numbers"),
         ({"decision_type": np.array([264, 8])}, "not on numbers"),
         ({"left_child": np.array([0, -1])}, "lead nowhere"),  # to itself
         ({"right_child": np.array([-2, 0])}, "lead nowhere"),  # round in a circle
@@ -239,6 +243,8 @@ def test_a_booster_that_is_more_than_a_sum_of_leaves_is_refused(settings: dict[s
         ({"right_child": np.array([-2, -4])}, "lead nowhere"),  # past the leaves
         ({"right_child": np.array([-2, -(2**63)])}, "lead nowhere"),
         ({"left_child": np.array([1 + 2**32, -1])}, "lead nowhere"),
+        ({"left_child": np.array([1, -2])}, "reached in two ways"),
+        ({"left_child": np.array([1, -1]), "right_child": np.array([1, -3])}, "reached in two ways"),
     ],
 )
 def test_forged_arrays_are_refused(changes: dict[str, npt.NDArray[Any]], said: str) -> None:

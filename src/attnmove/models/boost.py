@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,20 +66,19 @@ class Boost:
     def __init__(self, config: BoostConfig, *, seed: int) -> None:
         self.config, self.seed = config, seed
         self._trees: BoostedTrees | None = None
-        self._stages: list[BoostedTrees] = []
 
     def learn(self, lessons: list[Lesson], valid: list[Lesson], *, keep: Keep) -> None:
         x, right, sizes = _table(lessons)
         if len(sizes) == 0:  # no truth is among its candidates: nothing tells them apart
-            self._keep(BoostedTrees.flat(len(NAMES)))
+            self._trees = BoostedTrees.flat(len(NAMES))
             return
         grown = BoostedTrees.averaged([BoostedTrees.of(booster) for booster in self._grow(x, right, sizes, keep.tell)])
-        self._keep(grown.first(self._rounds(grown, valid)))
+        self._trees = grown.first(self._rounds(grown, valid))
 
     def score(self, evidence: Evidence, cases: Cases) -> Float64:
         if self._trees is None:
             raise not_fitted(self)
-        return _plain(evidence) if self._trees.is_flat else ranked(self._stages, evidence)
+        return _plain(evidence) if self._trees.is_flat else ranked(self._trees, evidence)
 
     def state(self) -> State:
         if self._trees is None:
@@ -90,10 +89,7 @@ class Boost:
         trees = BoostedTrees.restored(state, n_features=len(NAMES))
         if np.abs(trees.leaf_value).sum() > _LARGEST:
             raise RunError("trees whose leaves are larger than scores can be")
-        self._keep(trees)
-
-    def _keep(self, trees: BoostedTrees) -> None:
-        self._trees, self._stages = trees, in_stages(trees)
+        self._trees = trees
 
     def _grow(self, x: Float32, right: Float32, sizes: Int64, tell: Tell | None) -> Iterator[Any]:
         """The rankers, each with chances of its own."""
@@ -146,21 +142,16 @@ class Boost:
         return steps[int(np.argmin(surprise))]
 
 
-def in_stages(trees: BoostedTrees) -> list[BoostedTrees]:
-    """The trees that all candidates of a target pass through, those for the best of them, and so on."""
-    return trees.cut([n_trees for n_trees, _ in _ROUNDS])
-
-
-def ranked(stages: Sequence[BoostedTrees], evidence: Evidence) -> Float64:
+def ranked(trees: BoostedTrees, evidence: Evidence) -> Float64:
     """(E,) the score of each candidate: a few trees tell who has no chance, the others look at the rest only."""
-    score = stages[0].predict(evidence.values, n_threads=1)  # where there are several threads, each has its own part
-    done, alive = stages[0].n_trees, _side_by_side(evidence.start)
-    for trees, (_, most) in zip(stages[1:], _ROUNDS, strict=False):
+    edges = [n for n, _ in _ROUNDS if n < trees.n_trees] + [trees.n_trees]
+    score = trees.predict(evidence.values, n_trees=edges[0])
+    alive = _side_by_side(evidence.start)
+    for done, end, (_, most) in zip(edges, edges[1:], _ROUNDS, strict=False):
         alive, before = _best(alive, score, most)
         running = alive[alive != MISSING]
-        score[running] += trees.predict(evidence.values[running], n_threads=1)
-        _follow(score, before, alive, evidence.target, growth=(done + trees.n_trees) / done)
-        done += trees.n_trees
+        score[running] += trees.predict(evidence.values, rows=running, first=done, n_trees=end - done)
+        _follow(score, before, alive, evidence.target, growth=end / done)
     return score
 
 

@@ -1,11 +1,10 @@
-"""Boosted trees: LightGBM grows them and answers, plain arrays keep them."""
+"""Boosted trees: LightGBM grows them, plain arrays keep them and answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ import numpy.typing as npt
 
 from attnmove.errors import ConfigError, RunError
 from attnmove.models.contract import State, check_within, taken
-from attnmove.nouns import Float32, Float64, Int32
+from attnmove.models.walks import Walks
+from attnmove.nouns import Float32, Float64, Int32, Int64
 
 if TYPE_CHECKING:
     from lightgbm import Booster
@@ -27,8 +27,8 @@ _OF_A_NODE = {
 }
 """Arrays with an entry for each split, by the names that LightGBM has for them."""
 _ARRAYS = {"num_leaves": np.int32, **_OF_A_NODE, "leaf_value": np.float64}
-_DECISION_TYPES = (0, 2, 4, 6, 8, 10)
-"""Those of a split on a number; an odd one is a split on categories."""
+_DECISION_TYPES = (0, 2, 8, 10)
+"""Those of a split on a number; an odd one is a split on categories, 4 and 6 take zero for missing."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class BoostedTrees:
     threshold: Float64
     """(nodes,) a row goes left where its feature is at most this; LightGBM has infinity where only NaN goes right."""
     decision_type: npt.NDArray[np.int8]
-    """(nodes,) what is missing (0 nothing, 4 zero, 8 NaN), plus 2 where the missing goes left."""
+    """(nodes,) 8 where NaN is missing, plus 2 where the missing goes left; without 8 NaN is taken for zero."""
     left_child: Int32
     right_child: Int32
     leaf_value: Float64
@@ -65,10 +65,11 @@ class BoostedTrees:
         facts, trees = _facts(head), [_facts(block) for block in blocks]
         if not trees or facts["num_tree_per_iteration"] != "1" or "average_output" in facts:
             raise ConfigError("a booster is kept where it has trees, one a round, that are added up, not averaged")
-        if any(tree["num_cat"] != "0" or tree.get("is_linear", "0") != "0" for tree in trees):
-            raise ConfigError("a booster is kept where its splits are on numbers and its leaves constant")
         words = {name: " ".join(tree[name] for tree in trees).split() for name in _ARRAYS}
         arrays: dict[str, Any] = {name: np.array(words[name], dtype) for name, dtype in _ARRAYS.items()}
+        is_linear = any(tree.get("is_linear", "0") != "0" for tree in trees)
+        if is_linear or not np.isin(arrays["decision_type"], _DECISION_TYPES).all():
+            raise ConfigError("a booster is kept where its splits are on numbers, zero among them, its leaves constant")
         return cls(booster.num_feature(), **arrays)
 
     @classmethod
@@ -80,14 +81,6 @@ class BoostedTrees:
     def first(self, n_trees: int) -> BoostedTrees:
         """The first trees only, 1 or more of them."""
         return self._between(0, n_trees)
-
-    def cut(self, after: Sequence[int]) -> list[BoostedTrees]:
-        """The trees in parts, cut after so many of them (ascending); there are no empty parts.
-
-        LightGBM keeps in a booster which of its trees are asked: threads that ask at one time must ask for the same.
-        """
-        edges = sorted({0, self.n_trees, *(n for n in after if n < self.n_trees)})
-        return [self._between(*ends) for ends in pairwise(edges)]
 
     def _between(self, first: int, end: int) -> BoostedTrees:
         leaf, last = int(self.num_leaves[:first].sum()), int(self.num_leaves[:end].sum())
@@ -142,10 +135,15 @@ class BoostedTrees:
     def _check_walks(self) -> None:
         n_nodes = self.num_leaves.astype(np.int64) - 1
         first = np.repeat(np.cumsum(n_nodes) - n_nodes, n_nodes)
+        first_leaf = first + np.repeat(np.arange(len(n_nodes)), n_nodes)
         node, end = np.arange(len(first)) - first, np.repeat(n_nodes, n_nodes)
-        for child in (self.left_child, self.right_child):
+        reached = []
+        for child in (self.left_child.astype(np.int64), self.right_child.astype(np.int64)):
             if np.any(child < -end - 1) or np.any(child >= end) or np.any((child >= 0) & (child <= node)):
                 raise RunError("trees that lead nowhere")
+            reached.append(np.where(child < 0, len(first) + first_leaf + ~child, first + child))
+        if len(np.unique(reached)) < 2 * len(first):
+            raise RunError("trees with a node or a leaf that is reached in two ways")
 
     @property
     def n_trees(self) -> int:
@@ -156,50 +154,25 @@ class BoostedTrees:
         """Whether no tree splits: every row scores the same."""
         return bool((self.num_leaves == 1).all())
 
-    def predict(
-        self, x: Float32 | Float64, *, first: int = 0, n_trees: int | None = None, n_threads: int | None = None
-    ) -> Float64:
-        """(M,) the raw score of each row of x, (M, n_features); of `n_trees` from `first` on, or of all that follow it.
+    def predict(self, x: Float32, *, rows: Int64 | None = None, first: int = 0, n_trees: int | None = None) -> Float64:
+        """(M,) the raw score of each row of x, (M, n_features), or of some `rows` of it; of `n_trees` from `first` on,
+        or of all that follow it.
 
         It is what the booster itself gives, to the last bit; NaN is missing. Raises ConfigError for more trees.
         """
         asked = self.n_trees - first if n_trees is None else n_trees
         if not 0 <= first < first + asked <= self.n_trees:
             raise ConfigError(f"{asked} trees asked from number {first} on, of {self.n_trees}")
-        how: dict[str, Any] = {} if n_threads is None else {"num_threads": n_threads}
-        score = self._booster.predict(x, start_iteration=first, num_iteration=asked, raw_score=True, **how)
-        return np.asarray(score, dtype=np.float64)
+        if x.shape[1:] != (self.n_features,):
+            raise ConfigError(f"rows of {self.n_features} features are scored, these have the shape {x.shape}")
+        some = np.arange(len(x)) if rows is None else rows
+        score = np.zeros(len(some))
+        self._walks.add(np.ascontiguousarray(x, dtype=np.float32), some, score, first, first + asked)
+        return score
 
     @cached_property
-    def _booster(self) -> Booster:
-        # LightGBM reads text without checking it: what it gets is written here, of numbers that were checked.
-        made: Booster = lightgbm().Booster(model_str=self._text())
-        return made
-
-    def _text(self) -> str:
-        """The trees in as much of LightGBM's format as it needs to predict."""
-        head = {
-            "version": "v4",
-            "num_class": 1,
-            "num_tree_per_iteration": 1,
-            "label_index": 0,
-            "max_feature_idx": self.n_features - 1,
-            "feature_names": " ".join(f"f{number}" for number in range(self.n_features)),
-            "feature_infos": " ".join(["none"] * self.n_features),
-        }
-        blocks = (_lines({"Tree": number, **tree}) for number, tree in enumerate(self._trees()))
-        return "\n\n".join(["tree\n" + _lines(head), *blocks, "end of trees\n"])
-
-    def _trees(self) -> Iterator[dict[str, object]]:
-        """What LightGBM writes of each tree; the shortest digits that give the same double again."""
-        leaf_value = [repr(value) for value in self.leaf_value.tolist()]
-        nodes = {name: [repr(value) for value in getattr(self, name).tolist()] for name in _OF_A_NODE}
-        leaf = node = 0
-        for n_leaves in self.num_leaves.tolist():
-            splits = {name: " ".join(values[node : node + n_leaves - 1]) for name, values in nodes.items()}
-            values = " ".join(leaf_value[leaf : leaf + n_leaves])
-            yield {"num_leaves": n_leaves, "num_cat": 0, **splits, "leaf_value": values}
-            leaf, node = leaf + n_leaves, node + n_leaves - 1
+    def _walks(self) -> Walks:
+        return Walks.of(self)
 
 
 def lightgbm() -> Any:
@@ -217,7 +190,3 @@ def lightgbm() -> Any:
 def _facts(lines: str) -> dict[str, str]:
     """The key=value lines; a line without a value is a key of nothing."""
     return {key: value for key, _, value in (line.partition("=") for line in lines.splitlines())}
-
-
-def _lines(facts: dict[str, object]) -> str:
-    return "\n".join(f"{key}={value}" for key, value in facts.items())
