@@ -14,10 +14,10 @@ import pytest
 from attnmove.models.evidence import play as play_module
 from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Pairs, analogy_clues, day_clues, past_clues
 from attnmove.models.evidence.crowd import Crowd
 from attnmove.models.evidence.features import ABSENT, FAR, IN_PLAY, NAMES
-from attnmove.models.evidence.gather import gather
+from attnmove.models.evidence.gather import gather, tell
+from attnmove.models.evidence.pairs import Pairs, Told
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Cases
 from builders import asked, evening, people
@@ -238,11 +238,13 @@ def test_what_is_around_a_target_is_visible() -> None:
     assert around.gap_next.tolist() == [2, 1, 1, 0, 0, 0, 0]
 
 
-def test_all_clues_of_the_user_are_features_and_no_feature_of_the_user_is_left_out() -> None:
+def test_all_that_is_told_of_places_in_play_is_written() -> None:
     cases = people(14)
-    around, play = Asked.of(cases), Play.of(cases)
+    around, play = Asked.of(cases, night=True), Play.of(cases)
     pairs = Pairs.of(around, play)
-    clues = day_clues(around, play, pairs) | past_clues(around, play, pairs)
-    clues |= analogy_clues(around, play, pairs, Atlas.of(cases.locations))
-    assert set(clues) == set(OF_THE_USER)
-    assert all(len(value) == len(pairs) and np.isfinite(value).all() for value in clues.values())
+    told = Told.nothing(len(pairs))
+    told.values[:] = np.nan
+    tell(around, play, pairs, Atlas.of(cases.locations), told)
+    assert len(told.values) == len(pairs) > 0
+    assert np.isfinite(told.values).all()
+    assert told.promise.max() > 0

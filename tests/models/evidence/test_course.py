@@ -9,7 +9,7 @@ import pytest
 
 from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.course import course_clues
+from attnmove.models.evidence.course import course, pace
 from attnmove.nouns import MISSING, Cases
 from builders import evening, people
 
@@ -74,7 +74,10 @@ def test_the_way_is_what_the_descriptions_say(seed: int, centres: float, night: 
     cases, rng = people(seed, centres=centres), np.random.default_rng(seed)
     target = np.sort(rng.integers(0, len(cases.index), 200))
     place = rng.integers(0, len(cases.locations), 200)
-    of_candidate, of_target = course_clues(Asked.of(cases, night=night), target, place, Atlas.of(cases.locations))
+    around, atlas = Asked.of(cases, night=night), Atlas.of(cases.locations)
+    points, of_target = course(around, atlas), pace(around, atlas)
+    km = atlas.km_to_points(place, np.stack(list(points.values())), target)
+    of_candidate = dict(zip(points, km, strict=True))
     clues = of_candidate | {name: value[target] for name, value in of_target.items()}
     for at, (which, where) in enumerate(zip(target.tolist(), place.tolist(), strict=True)):
         row, slot = cases.index[which].tolist()

@@ -27,6 +27,9 @@ NOT_OF_THE_USER = [
 ]
 """The rest is in the tests of clues, course and nearby."""
 
+PROMISE = ("past_all_2.0", "past_recent_6.0", "past_alike_6.0", "past_all_day", "after_prev", "before_next", "analogy")
+"""Features that, added up, are the promise of a place in play."""
+
 
 def people(seed: int, *, centres: float = 1.0, n_slots: int = 24, n_places: int = 30) -> Cases:
     """Five people among the same places, in several draws, a day without a visible slot; a share of the locations has
@@ -219,7 +222,7 @@ def test_of_the_places_in_play_those_of_today_and_the_most_promising_become_cand
 ) -> None:
     cases, nobody = people(15, centres=0), people(16).rows(np.zeros(0, dtype=np.int64))
     whole = evidence_of(cases, nobody)
-    promise = whole.values[:, [NAMES.index(name) for name in module._PROMISE]].astype(np.float64).sum(axis=1)
+    promise = whole.values[:, [NAMES.index(name) for name in PROMISE]].astype(np.float64).sum(axis=1)
     seen = whole.values[:, NAMES.index("day_share")] > 0
     monkeypatch.setattr(module, "_PROMISING", 4)
     few = evidence_of(cases, nobody)

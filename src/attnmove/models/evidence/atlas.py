@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import KDTree
 
+from attnmove.models.compiled import compiled
 from attnmove.nouns import EARTH_RADIUS_M, MISSING, Bool, Float32, Int32, Int64, Locations
 
 NEIGHBOURS = 12
@@ -74,6 +75,15 @@ class Atlas:
         """Kilometres between locations (E,) and points (E, 3); NaN where a location is not known."""
         return np.where(self._is_known(i), _length(self.position_km[i] - point_km), np.float32(np.nan))
 
+    def km_to_points(self, i: Int64, points_km: Float32, which: Int64) -> Float32:
+        """(K, E) kilometres between locations i (E,) and K points each: those of points_km (K, M, 3) at `which` (E,).
+
+        NaN where a location or a point is not known.
+        """
+        out = np.empty((len(points_km), len(i)), dtype=np.float32)
+        _measure(self.position_km, self.known, i, points_km, which, out)
+        return out
+
     def around(self, point_km: Float32) -> Int64:
         """(M, k) the locations nearest to points (M, 3); k is 0 where no location is known."""
         ids = self._ids
@@ -99,3 +109,14 @@ class Atlas:
 def _length(vector: Float32) -> Float32:
     out: Float32 = np.sqrt(np.einsum("...i,...i->...", vector, vector))
     return out
+
+
+@compiled
+def _measure(position_km: Float32, known: Bool, i: Int64, points_km: Float32, which: Int64, km: Float32) -> None:
+    for k in range(len(points_km)):
+        for e in range(len(i)):
+            here, there = i[e], which[e]
+            x = position_km[here, 0] - points_km[k, there, 0]
+            y = position_km[here, 1] - points_km[k, there, 1]
+            z = position_km[here, 2] - points_km[k, there, 2]
+            km[k, e] = np.sqrt(x * x + y * y + z * z) if known[here] else np.float32(np.nan)

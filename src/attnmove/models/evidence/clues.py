@@ -5,102 +5,110 @@ Letters as in play.py; P pairs of a target and a place in play of its row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from attnmove.models.evidence.asked import Asked
-from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.features import (
-    CLOCK_WIDTHS,
-    DAY_DECAYS,
-    DAY_WEIGHTS,
-    FAR,
-    LOCAL_DECAYS,
-    LONG_AGO,
-)
+from attnmove.models.compiled import compiled
+from attnmove.models.evidence.features import CLOCK_WIDTHS, DAY_DECAYS, DAY_WEIGHTS, FAR, LONG_AGO
+from attnmove.models.evidence.pairs import At, Pairs, Told
 from attnmove.models.evidence.play import Play
-from attnmove.models.habits import spread
-from attnmove.nouns import MISSING, Bool, Float32, Float64, Int32, Int64
+from attnmove.nouns import MISSING, Bool, Float32, Float64, Int64
 
 Clues = dict[str, npt.NDArray[Any]]
-"""Values by feature, one a pair."""
+"""Values by feature."""
 
-_REACH = 8
-"""Slots of the clock around the target in which earlier sightings are compared with today."""
-_LOCAL_REACH = 2
-_NEAR_KM = 0.7
-"""Where today is compared with earlier days, places so far apart are a quarter as good as the same one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Every target with every place in play of its row."""
-
-    target: Int64
-    entry: Int64
-    start: Int64
-    """(M + 1,) the pairs of a target."""
-    offset: Int64
-    """(M,) what to add to an entry of the target's row to get its pair."""
-
-    @classmethod
-    def of(cls, asked: Asked, play: Play) -> Pairs:
-        first, end = play.start[asked.row], play.start[asked.row + 1]
-        target, entry = spread(first, end)
-        start = np.concatenate([[0], np.cumsum(end - first)])
-        return cls(target, entry, start, start[:-1] - first)
-
-    def __len__(self) -> int:
-        return len(self.target)
+_COUNTED = CLOCK_WIDTHS.index(2.0)
+"""Sightings around the target's time are counted in a window of this width."""
+_PROMISING = {"all": 2.0, "recent": 6.0, "alike": 6.0}
+"""Shares that count for a place's promise, by the weight of the days, with the width of the window."""
 
 
-def day_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
+def day_clues(play: Play, pairs: Pairs, told: Told) -> None:
     """Where the user is seen today, and how far away in time."""
-    slot, seen = asked.slot[pairs.target], play.seen_today
-    row = asked.row[pairs.target]
-    distance = _apart(play.n_slots)
-    clues: Clues = {}
-    for decay in DAY_DECAYS:
-        kernel = _exact(np.exp(-distance / decay))
-        weight = (seen @ kernel)[pairs.entry, slot]
-        total = ((play.visible != MISSING) @ kernel)[row, slot]
-        clues[f"day_{decay}"] = weight / (total + 0.05)
-        if decay == DAY_DECAYS[0]:
-            clues["day_weight"] = weight
-    count, n_seen = seen.sum(axis=1), (play.visible != MISSING).sum(axis=1)
-    clues["day_share"] = count[pairs.entry] / np.maximum(1, n_seen)[row]
-    slots = np.arange(play.n_slots, dtype=np.int32)
-    since = np.maximum.accumulate(np.where(seen > 0, slots, np.int32(-1)), axis=1)[pairs.entry, slot]
-    until = np.minimum.accumulate(np.where(seen > 0, slots, np.int32(9999))[:, ::-1], axis=1)[:, ::-1]
-    until = until[pairs.entry, slot]
-    clues["since_seen"] = np.where(since < 0, FAR, slot - since)
-    clues["until_seen"] = np.where(until == 9999, FAR, until - slot)
-    return clues
+    seen, visible = play.seen_today, play.visible != MISSING
+    distance = apart(play.n_slots)
+    kernel = exact(np.concatenate([np.exp(-distance / decay) for decay in DAY_DECAYS], axis=1))  # (T, decays * T)
+    share = seen.sum(axis=1) / np.maximum(1, visible.sum(axis=1))[play.row]
+    _tell_day(pairs.at, seen, share, seen @ kernel, visible @ kernel, told.since(f"day_{DAY_DECAYS[0]}"))
 
 
-def past_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
+@compiled
+def _tell_day(at: At, seen: Float64, share: Float64, here: Float64, everywhere: Float64, values: Float32) -> None:
+    """`here` (E, decays * T) and `everywhere` (R, decays * T) are today's sightings, fading in time."""
+    n_slots = seen.shape[1]
+    n_decays = here.shape[1] // n_slots
+    for m in range(len(at.row)):
+        row, slot = at.row[m], at.slot[m]
+        for p in range(at.start[m], at.start[m + 1]):
+            entry = p - at.offset[m]
+            for i in range(n_decays):
+                values[p, i] = here[entry, i * n_slots + slot] / (everywhere[row, i * n_slots + slot] + 0.05)
+            values[p, n_decays] = here[entry, slot]
+            values[p, n_decays + 1] = share[entry]
+            values[p, n_decays + 2 : n_decays + 4] = FAR
+            if share[entry] == 0:
+                continue
+            for before in range(slot, -1, -1):
+                if seen[entry, before]:
+                    values[p, n_decays + 2] = slot - before
+                    break
+            for after in range(slot, n_slots):
+                if seen[entry, after]:
+                    values[p, n_decays + 3] = after - slot
+                    break
+
+
+def past_clues(play: Play, pairs: Pairs, told: Told) -> None:
     """How much each place was visited on the last days, around the target's time, under several weightings of days."""
-    slot, row = asked.slot[pairs.target], asked.row[pairs.target]
-    fixes, t, n_rows = play.fixes, play.n_slots, len(play.visible)
-    kernels = [np.exp(-0.5 * (_apart(t) / width) ** 2) for width in CLOCK_WIDTHS]
-    kernel = _exact(np.concatenate(kernels, axis=1))  # (T, widths * T)
-    at_place, at_row = (number * kernel.shape[1] + slot for number in (pairs.entry, row))  # in the flat tables below
-    clues: Clues = {}
-    for name, of_day in _day_weights(play).items():
+    fixes, t, n, n_rows = play.fixes, play.n_slots, len(play.place), len(play.visible)
+    kernels = [np.exp(-0.5 * (apart(t) / width) ** 2) for width in CLOCK_WIDTHS]
+    kernel = exact(np.concatenate(kernels, axis=1))  # (T, widths * T)
+    at_place, at_row = fixes.entry * t + fixes.slot, fixes.row * t + fixes.slot
+    ever_here, ever = np.empty((len(DAY_WEIGHTS), n)), np.empty((len(DAY_WEIGHTS), n_rows))
+    for i, (name, of_day) in enumerate(_day_weights(play).items()):
         weight = of_day[fixes.row, fixes.day]
-        table = np.bincount(fixes.entry * t + fixes.slot, weight, len(play.place) * t).reshape(-1, t)
-        totals = np.bincount(fixes.row * t + fixes.slot, weight, n_rows * t).reshape(-1, t)
-        here, all_here = (table @ kernel).ravel(), (totals @ kernel).ravel()
-        for i, width in enumerate(CLOCK_WIDTHS):
-            value = here.take(at_place + i * t)
-            clues[f"past_{name}_{width}"] = value / (all_here.take(at_row + i * t) + 0.3)
-            if (name, width) == ("all", 2.0):
-                clues["past_count"] = value
-        clues[f"past_{name}_day"] = table.sum(axis=1)[pairs.entry] / (totals.sum(axis=1)[row] + 1)
-    return clues | _visit_clues(asked, play, pairs)
+        table = np.bincount(at_place, weight, n * t).reshape(-1, t)
+        totals = np.bincount(at_row, weight, n_rows * t).reshape(-1, t)
+        promising = CLOCK_WIDTHS.index(_PROMISING[name]) if name in _PROMISING else MISSING
+        out = told.since(f"past_{name}_{CLOCK_WIDTHS[0]}")
+        _tell_past(pairs.at, table @ kernel, totals @ kernel, promising, out, told.promise)
+        ever_here[i], ever[i] = table.sum(axis=1), totals.sum(axis=1)
+        if name == DAY_WEIGHTS[0]:
+            told.of("past_count")[:] = (table @ kernel)[pairs.entry, _COUNTED * t + pairs.at.slot[pairs.target]]
+    _tell_visits(pairs.at, ever_here, ever, told.since(f"past_{DAY_WEIGHTS[0]}_day"), told.promise)
+    _tell_habits(pairs.at, _habits(play), told.since("days_since"))
+
+
+@compiled
+def _tell_past(at: At, here: Float64, everywhere: Float64, promising: int, values: Float32, promise: Float64) -> None:
+    """`here` (E, widths * T) and `everywhere` (R, widths * T) are sightings around a time of day; the shares of the
+    `promising` width count as promise."""
+    n_widths = len(CLOCK_WIDTHS)
+    n_slots = here.shape[1] // n_widths
+    for m in range(len(at.row)):
+        row, slot = at.row[m], at.slot[m]
+        for i in range(n_widths):
+            then = i * n_slots + slot
+            around = everywhere[row, then] + 0.3
+            for p in range(at.start[m], at.start[m + 1]):
+                share = here[p - at.offset[m], then] / around
+                values[p, i] = share
+                if i == promising:
+                    promise[p] += share
+
+
+@compiled
+def _tell_visits(at: At, here: Float64, everywhere: Float64, values: Float32, promise: Float64) -> None:
+    """`here` (weights, E) and `everywhere` (weights, R) are sightings at any time; those of all days promise."""
+    for m in range(len(at.row)):
+        row = at.row[m]
+        for p in range(at.start[m], at.start[m + 1]):
+            entry = p - at.offset[m]
+            for w in range(len(here)):
+                values[p, w] = here[w, entry] / (everywhere[w, row] + 1)
+            promise[p] += here[0, entry] / (everywhere[0, row] + 1)
 
 
 def _day_weights(play: Play) -> dict[str, Float64]:
@@ -113,104 +121,70 @@ def _day_weights(play: Play) -> dict[str, Float64]:
         "kind": (last.same_kind, -last.age / 30.0),
         "alike": (last.there, 6.0 * play.resemblance - last.age / 60.0),
     }
-    return {name: _exact(np.where(counts[name][0], np.exp(counts[name][1]), 0)) for name in DAY_WEIGHTS}
+    return {name: exact(np.where(counts[name][0], np.exp(counts[name][1]), 0)) for name in DAY_WEIGHTS}
 
 
-def _visit_clues(asked: Asked, play: Play, pairs: Pairs) -> Clues:
-    """When and how long the user was there, and whether just before today."""
+class Habits(NamedTuple):
+    """When and how long the user was at each place in play, and whether just before today."""
+
+    since: Float64
+    """(E,) days."""
+    n_days: Int64
+    known_days: Int64
+    """(R,)"""
+    dwell: Float64
+    """(E,) how often still there one slot later."""
+    lately: Float64
+    """(E,) sightings, fading over two hours into the first slot of today."""
+    fading: Float64
+    """(T,) what is left of that."""
+    half_day: Float64
+    """(E,) sightings, fading over half a day."""
+    half_day_all: Float64
+    """(R,)"""
+
+
+def _habits(play: Play) -> Habits:
     fixes, t, n = play.fixes, play.n_slots, len(play.place)
-    w = play.then.shape[1]
-    since = np.full(n, LONG_AGO)
-    np.minimum.at(since, fixes.entry, play.last.age[fixes.row, fixes.day])
-    n_days = np.bincount(np.unique(fixes.entry * w + fixes.day) // w, minlength=n)
+    was_there = np.zeros((n, play.then.shape[1]), dtype=np.bool_)  # (E, W)
+    was_there[fixes.entry, fixes.day] = True
+    last_age = play.last.age[play.row, was_there.argmax(axis=1)]
+    since = np.where(was_there.any(axis=1), np.minimum(last_age, LONG_AGO), LONG_AGO)
     now, later = play.then[:, :, :-1], play.then[:, :, 1:]
     tried, stayed = (now != MISSING) & (later != MISSING), (now != MISSING) & (now == later)
     stays = np.bincount(now[stayed], minlength=n) + 1
     tries = np.bincount(now[tried], minlength=n) + 2
     slots_ago = play.last.age[fixes.row, fixes.day] * t - fixes.slot  # at the first slot of today
-    fading = t / 12
-    lately = np.bincount(fixes.entry, np.exp(-np.minimum(slots_ago / fading, 500)), n)
-    half_day = np.bincount(fixes.entry, np.exp(-np.minimum(slots_ago / (6 * fading), 500)), n)
-    of_row = np.bincount(play.row, half_day, len(play.visible))
-    row, entry = asked.row[pairs.target], pairs.entry
-    known = play.last.there.sum(axis=1)
-    return {
-        "days_since": since[entry],
-        "n_days": n_days[entry],
-        "share_of_days": n_days[entry] / (known[row] + 1),
-        "dwell": (stays / tries)[entry],
-        "evening": lately[entry] * np.exp(-asked.slot[pairs.target] / fading),
-        "evening_share": half_day[entry] / (of_row[row] + 1e-3),
-    }
-
-
-def analogy_clues(asked: Asked, play: Play, pairs: Pairs, atlas: Atlas) -> Clues:
-    """Where the user was on earlier days, around this time, in situations like the target's.
-
-    Notes
-    -----
-    This is the inter-trajectory attention of the paper spelled out: an earlier sighting counts by how similar, in
-    space, the places before and after it are to those around the target, and by how much its day agrees with today.
-    """
-    fixes, t = play.fixes, play.n_slots
-    target, fix = fixes.around(asked.row, asked.slot, _REACH, t)
-    row, day, slot = fixes.row[fix], fixes.day[fix], fixes.slot[fix]
-    pair = pairs.offset[target] + fixes.entry[fix]
-    before, after = (
-        _likeness(play, pairs, atlas, side, target, row, day, slot + step[target])
-        for side, step in (
-            (asked.prev[pairs.target], np.where(asked.prev == MISSING, 2 * t, -asked.gap_prev)),
-            (asked.next[pairs.target], np.where(asked.next == MISSING, 2 * t, asked.gap_next)),
-        )
+    two_hours = t / 12
+    lately = np.bincount(fixes.entry, np.exp(-np.minimum(slots_ago / two_hours, 500)), n).astype(np.float64)
+    half_day = np.bincount(fixes.entry, np.exp(-np.minimum(slots_ago / (6 * two_hours), 500)), n).astype(np.float64)
+    return Habits(
+        since=since,
+        n_days=was_there.sum(axis=1),
+        known_days=play.last.there.sum(axis=1),
+        dwell=stays / tries,
+        lately=lately,
+        fading=np.exp(-np.arange(t) / two_hours),
+        half_day=half_day,
+        half_day_all=np.bincount(play.row, half_day, len(play.visible)).astype(np.float64),
     )
-    apart = np.abs(slot - asked.slot[target])
-    recent = np.exp(-play.last.age[row, day] / 40.0)
-    clock = np.exp(-apart / 4.0)
-    weights = {
-        "after_prev": before * recent,
-        "before_next": after * recent,
-        "analogy": np.exp(3.0 * (before + after)) * clock * recent,
-        "analogy_either": (before + after) * clock * recent,
-        "analogy_both": before * after * recent,
-    }
-    clues = {name: _shares(pair, target, weight, pairs, 0.05) for name, weight in weights.items()}
-    near = apart <= _LOCAL_REACH
-    pair, target, row, day = pair[near], target[near], row[near], day[near]
-    close = np.exp(-0.5 * apart[near] ** 2)
-    for decay in LOCAL_DECAYS:
-        kernel = _exact(np.exp(-_apart(t) / decay))
-        same, other = (part.astype(np.float64) @ kernel for part in play.agreement)  # (R, W, T)
-        agrees = np.exp(2.0 * same - other)[row, day, asked.slot[target]]
-        clues[f"local_{decay}"] = _shares(pair, target, agrees * close, pairs, 0.5)
-    return clues
 
 
-def _likeness(
-    play: Play, pairs: Pairs, atlas: Atlas, side: Int32, target: Int64, row: Int64, day: Int64, slot: Int64
-) -> Float32:
-    """How similar the places at (row, day, slot) are to a side of the target, 0 to 1; a slot off matters little."""
-    place = play.place[pairs.entry]
-    km = np.nan_to_num(atlas.km(place, side), nan=np.inf)
-    alike = np.where(place == side, 1.0, 0.7 * np.exp(-km / _NEAR_KM)).astype(np.float32)
-    alike[side == MISSING] = 0
-    best = np.zeros(len(slot), dtype=np.float32)
-    for off, worth in ((0, 1.0), (-1, 0.8), (1, 0.8)):
-        at = slot + off
-        inside = (at >= 0) & (at < play.n_slots)
-        entry = play.then[row, day, np.clip(at, 0, play.n_slots - 1)]
-        there = inside & (entry != MISSING)
-        best[there] = np.maximum(best[there], np.float32(worth) * alike[pairs.offset[target[there]] + entry[there]])
-    return best
+@compiled
+def _tell_habits(at: At, habits: Habits, values: Float32) -> None:
+    for m in range(len(at.row)):
+        row, slot = at.row[m], at.slot[m]
+        for p in range(at.start[m], at.start[m + 1]):
+            entry = p - at.offset[m]
+            values[p, 0] = habits.since[entry]
+            values[p, 1] = habits.n_days[entry]
+            values[p, 2] = habits.n_days[entry] / (habits.known_days[row] + 1)
+            values[p, 3] = habits.dwell[entry]
+            values[p, 4] = habits.lately[entry] * habits.fading[slot]
+            values[p, 5] = habits.half_day[entry] / (habits.half_day_all[row] + 1e-3)
 
 
-def _shares(pair: Int64, target: Int64, weight: npt.NDArray[Any], pairs: Pairs, calm: float) -> Float64:
-    """(P,) the share of each pair in its target's weight; `calm` keeps shares of next to nothing small."""
-    of_pair = np.bincount(pair, weight, len(pairs))
-    of_target = np.bincount(target, weight, len(pairs.start) - 1)
-    return of_pair / (of_target[pairs.target] + calm)
-
-
-def _exact(weights: Float64) -> Float64:
+def exact(weights: Float64) -> Float64:
     """The weights in steps of 1/4096.
 
     Products and sums of such numbers have no rounding error, so that a matrix product gives the same whatever else is
@@ -219,7 +193,7 @@ def _exact(weights: Float64) -> Float64:
     return np.round(weights * 4096) / 4096
 
 
-def _apart(n_slots: int) -> Float64:
+def apart(n_slots: int) -> Float64:
     """(T, T) slots between two slots."""
     slot = np.arange(n_slots, dtype=np.float64)
     return np.abs(slot[:, None] - slot)

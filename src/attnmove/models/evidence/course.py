@@ -7,7 +7,7 @@ import numpy as np
 from attnmove.models.evidence.asked import Asked, Side
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.clues import Clues
-from attnmove.nouns import Float32, Float64, Int64
+from attnmove.nouns import Float32, Float64
 
 _AHEAD = 2
 """Slots that a way is thought to go on as it was."""
@@ -15,26 +15,31 @@ _LIVELY = 3
 """Slots between two sightings at most for the way between them to be the way one goes."""
 
 
-def course_clues(asked: Asked, target: Int64, place: Int64, atlas: Atlas) -> tuple[Clues, Clues]:
-    """How well each candidate lies on the way the user goes, and how fast that is, a value a target."""
+def course(asked: Asked, atlas: Atlas) -> dict[str, Float32]:
+    """(M, 3) points by the feature that is the distance to them: where the user comes from, goes to, would be."""
     before, after = asked.before, asked.after
 
     def onwards(side: Side) -> Float32:
         ahead = atlas.at(side.near) + _stride(side, atlas) * np.minimum(side.gap, _AHEAD)[:, None]
         return ahead.astype(np.float32)
 
+    return {
+        "km_from": atlas.at(before.other),
+        "km_towards": atlas.at(after.other),
+        "km_onwards": onwards(before),
+        "km_backwards": onwards(after),
+        "km_curve": _curve(before, after, atlas),
+    }
+
+
+def pace(asked: Asked, atlas: Atlas) -> Clues:
+    """(M,) how fast the user goes on both sides of each target."""
+
     def speed(side: Side) -> Float64:
         out: Float64 = np.sqrt(np.square(_stride(side, atlas)).sum(axis=1))
         return out
 
-    of_candidate: Clues = {
-        "km_from": atlas.km(before.other[target], place),
-        "km_towards": atlas.km(place, after.other[target]),
-        "km_onwards": atlas.km_to(place, onwards(before)[target]),
-        "km_backwards": atlas.km_to(place, onwards(after)[target]),
-        "km_curve": atlas.km_to(place, _curve(before, after, atlas)[target]),
-    }
-    return of_candidate, {"speed_prev": speed(before), "speed_next": speed(after)}
+    return {"speed_prev": speed(asked.before), "speed_next": speed(asked.after)}
 
 
 def _stride(side: Side, atlas: Atlas) -> Float64:

@@ -11,18 +11,18 @@ from functools import cached_property
 
 import numpy as np
 
+from attnmove.models.evidence.analogy import analogy_clues
 from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Clues, Pairs, analogy_clues, day_clues, past_clues
-from attnmove.models.evidence.course import course_clues
+from attnmove.models.evidence.clues import Clues, day_clues, past_clues
+from attnmove.models.evidence.course import course, pace
 from attnmove.models.evidence.crowd import Crowd, Moves, found
 from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES, column, columns_of
 from attnmove.models.evidence.nearby import nearby_clues
+from attnmove.models.evidence.pairs import Pairs, Told
 from attnmove.models.evidence.play import Play, heaviest
 from attnmove.nouns import MISSING, Bool, Cases, Float32, Int32, Int64, weekday
 
-_PROMISE = ("past_all_2.0", "past_recent_6.0", "past_alike_6.0", "past_all_day", "after_prev", "before_next", "analogy")
-"""Numbers that, added up, tell which places in play are worth a closer look."""
 _PROMISING = 40
 """Places in play that a target has as candidates: all of the day, then those that most speaks for, up to so many."""
 _MOVES = 12
@@ -87,25 +87,25 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
     number = crowd.numbers_of(cases)[asked.row]
     leaving, arriving = crowd.moves_from(number, asked.prev_today), crowd.moves_to(number, asked.next)
     between = _between(asked, atlas)
-    mine = day_clues(asked, play, pairs) | past_clues(asked, play, pairs) | analogy_clues(asked, play, pairs, atlas)
+    told = Told.nothing(len(pairs))
+    tell(asked, play, pairs, atlas, told)
     pair_key = pairs.target * n + play.place[pairs.entry]
     around = _nominated(asked, (leaving, arriving), crowd, number, between, atlas)
-    key = _distinct(np.concatenate([pair_key[_most_promising(mine, pairs)], *around]))
+    key = _distinct(np.concatenate([pair_key[_most_promising(told, pairs)], *around]))
     target, place = np.divmod(key, n)
     slot = asked.slot[target]
     visits = crowd.visits_at(number[target], place, slot, cases.n_slots)
     rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
-    near, life = nearby_clues(asked, play, pairs, mine, key, atlas)
-    course, pace = course_clues(asked, target, place, atlas)
-    rest |= near | course | _space_clues(asked, target, place, between, atlas)
-    question = _target_clues(cases, asked, play, atlas) | life | pace
+    near, life = nearby_clues(asked, play, pairs, told, key, atlas)
+    rest |= near | _space_clues(asked, target, place, between, atlas)
+    question = _target_clues(cases, asked, play, atlas) | life | pace(asked, atlas)
     rest |= {name: value[target] for name, value in question.items()}
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):
         rest |= _move_clues(name, moves, key, n)
     values, known = np.empty((len(key), len(NAMES)), dtype=np.float32), len(IN_PLAY)
     values[:, :known] = ABSENT[:known]
     at, there = found(key, pair_key)
-    values[at[there], :known] = _table({name: value[there] for name, value in mine.items()}, NAMES[:known])
+    values[at[there], :known] = told.values[there]
     values[:, known:] = _table(rest, NAMES[known:])
     return Evidence(
         index=cases.index,
@@ -114,6 +114,13 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
         values=values,
         position_km=atlas.at(place),
     )
+
+
+def tell(asked: Asked, play: Play, pairs: Pairs, atlas: Atlas, told: Told) -> None:
+    """Write what the day and the past say about the places in play."""
+    day_clues(play, pairs, told)
+    past_clues(play, pairs, told)
+    analogy_clues(asked, play, pairs, atlas, told)
 
 
 def _table(clues: Clues, names: Sequence[str]) -> Float32:
@@ -131,11 +138,10 @@ def _move_clues(name: str, moves: Moves, key: Int64, n_locations: int) -> Clues:
     return {name: share, f"{name}_count": often}
 
 
-def _most_promising(mine: Clues, pairs: Pairs) -> Bool:
+def _most_promising(told: Told, pairs: Pairs) -> Bool:
     """(P,) which places in play become candidates: those seen today, then those that most speaks for."""
-    promise = np.sum([mine[name] for name in _PROMISE], axis=0)
-    weight = np.where(mine["day_share"] > 0, np.inf, promise)
-    return heaviest(pairs.target, weight, n_groups=len(pairs.start) - 1, most=_PROMISING)
+    weight = np.where(told.of("day_share") > 0, np.inf, told.promise)
+    return heaviest(pairs.at.start, weight, most=_PROMISING)
 
 
 def _nominated(
@@ -187,15 +193,15 @@ def _between(asked: Asked, atlas: Atlas) -> Float32:
 
 
 def _space_clues(asked: Asked, target: Int64, place: Int64, between: Float32, atlas: Atlas) -> Clues:
-    """How far a candidate is from the visible places around the target, and what way there is through it."""
-    prev, following = asked.prev[target], asked.next[target]
-    km_prev, km_next = atlas.km(prev, place), atlas.km(place, following)
+    """How far a candidate is from the visible places around the target, what way there is through it, and how well it
+    lies on the way the user goes."""
+    points = {"km_prev": atlas.at(asked.prev), "km_next": atlas.at(asked.next), "km_mid": between}
+    points |= course(asked, atlas)
+    clues: Clues = dict(zip(points, atlas.km_to_points(place, np.stack(list(points.values())), target), strict=True))
+    km_prev, km_next = clues["km_prev"], clues["km_next"]
     straight = atlas.km(asked.prev, asked.next)[target]
     gap_prev, gap_next = (np.maximum(1, gap)[target].astype(np.float32) for gap in (asked.gap_prev, asked.gap_next))
-    return {
-        "km_prev": km_prev,
-        "km_next": km_next,
-        "km_mid": atlas.km_to(place, between[target]),
+    return clues | {
         "detour_km": km_prev + km_next - straight,
         "detour_ratio": (km_prev + km_next + np.float32(0.1)) / (straight + np.float32(0.1)),
         "speed": np.fmax(km_prev / gap_prev, km_next / gap_next),

@@ -12,9 +12,10 @@ import numpy as np
 
 from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
-from attnmove.models.evidence.clues import Clues, Pairs
+from attnmove.models.evidence.clues import Clues
 from attnmove.models.evidence.crowd import found
 from attnmove.models.evidence.features import NEAR, NEAR_KM
+from attnmove.models.evidence.pairs import Pairs, Told
 from attnmove.models.evidence.play import Play
 from attnmove.nouns import MISSING, Bool, Float32, Int64
 
@@ -25,13 +26,13 @@ _VALUE_STEPS, _FADING_STEPS = np.float32(4096), np.float32(2048)
 whole number that 32 bits hold: sums have no rounding error, whatever else is multiplied in one go."""
 
 
-def nearby_clues(asked: Asked, play: Play, pairs: Pairs, mine: Clues, key: Int64, atlas: Atlas) -> tuple[Clues, Clues]:
+def nearby_clues(asked: Asked, play: Play, pairs: Pairs, told: Told, key: Int64, atlas: Atlas) -> tuple[Clues, Clues]:
     """What is near each candidate, and what kind of life the user of each target leads.
 
     Parameters
     ----------
-    mine
-        What the day and the past say for each place in play, one value a pair.
+    told
+        What the day and the past say for each place in play.
     key
         (E,) target * L + place of the candidates, ascending.
     """
@@ -43,7 +44,7 @@ def nearby_clues(asked: Asked, play: Play, pairs: Pairs, mine: Clues, key: Int64
     km = candidates.km_to(places, n_rows, atlas)
     same, own = found(row_place, play.row * n + play.place)
     itself = candidates.row[same[own]], candidates.number[same[own]], places.number[own]
-    clues = _sums_around(asked, pairs, mine, _fading(km, itself), candidates, places, target, at)
+    clues = _sums_around(asked, pairs, told, _fading(km, itself), candidates, places, target, at)
     today = places.only(np.asarray(play.seen_today.any(axis=1)))
     clues["km_today"] = _to_another(candidates, today, n_rows, atlas)[at]
     count = np.bincount(play.fixes.entry, minlength=len(play.place))
@@ -113,7 +114,7 @@ def _fading(km: Float32, itself: tuple[Int64, Int64, Int64]) -> dict[float, Floa
 def _sums_around(
     asked: Asked,
     pairs: Pairs,
-    mine: Clues,
+    told: Told,
     fading: dict[float, Float32],
     candidates: Rows,
     places: Rows,
@@ -128,7 +129,7 @@ def _sums_around(
     table = np.zeros(n_rows * n_places * width, dtype=np.float32)  # the numbers of a row's targets, place by place
     cell = (asked.row[pairs.target] * n_places + places.number[pairs.entry]) * width + number[pairs.target] * k
     for i, name in enumerate(NEAR):
-        table[cell + i] = np.rint(mine[name].astype(np.float32) * _VALUE_STEPS)
+        table[cell + i] = np.rint(told.of(name) * _VALUE_STEPS)
     wanted = (candidates.row[at] * n_candidates + candidates.number[at]) * width + number[target] * k
     clues: Clues = {}
     for km, weights in fading.items():

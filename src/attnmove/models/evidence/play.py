@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attnmove.models.habits import spread
+from attnmove.models.compiled import compiled
 from attnmove.nouns import MISSING, SATURDAY, Bool, Cases, Float32, Float64, Int32, Int64, weekday
 
 LAST_DAYS = 64
@@ -90,7 +90,8 @@ class Play:
         fresh = 1e-3 + np.exp(-last.age[row, day] / _FADING_DAYS)
         weight = np.bincount(entry_then, fresh, len(key)).astype(np.float64)
         weight[entry_now] = np.inf
-        kept = heaviest(key // max(1, n), weight, n_groups=len(cases), most=_MOST_PLACES)
+        in_row = np.searchsorted(key, np.arange(len(cases) + 1) * n)
+        kept = heaviest(in_row, weight, most=_MOST_PLACES)
         number = np.where(kept, np.cumsum(kept) - 1, MISSING)
         then = np.full(last.loc.shape, MISSING, dtype=np.int32)
         then[row, day, slot] = number[entry_then]
@@ -164,20 +165,31 @@ class Fixes:
     start: Int64
     """(R * T + 1,) the fixes of row r at slot t are start[r * T + t] … start[r * T + t + 1] - 1."""
 
-    def around(self, row: Int64, slot: Int64, reach: int, n_slots: int) -> tuple[Int64, Int64]:
-        """For each (row, slot) the fixes of the row at most `reach` slots of the clock away: which one, which fix."""
+    def between(self, row: Int64, slot: Int64, reach: int, n_slots: int) -> tuple[Int64, Int64]:
+        """For each (row, slot) the fixes of the row at most `reach` slots of the clock away: the first, and the end."""
         first = row * n_slots + np.maximum(slot - reach, 0)
         end = row * n_slots + np.minimum(slot + reach + 1, n_slots)
-        return spread(self.start[first], self.start[end])
+        return self.start[first], self.start[end]
 
 
-def heaviest(group: Int64, weight: Float64, *, n_groups: int, most: int) -> Bool:
-    """True at the `most` heaviest entries of each group, of equals the first, and at all of endless weight; groups
-    ascend."""
-    start = np.searchsorted(group, np.arange(n_groups + 1))
-    if np.diff(start).max(initial=0) <= most:
-        return np.ones(len(group), dtype=np.bool_)
-    order = np.lexsort((-weight, group))
-    kept = np.isinf(weight)
-    kept[order[np.arange(len(group)) - start[group[order]] < most]] = True
+def heaviest(start: Int64, weight: Float64, *, most: int) -> Bool:
+    """True at the `most` heaviest entries of each group, of equals the first, and at all of endless weight; group g is
+    start[g] … start[g + 1] - 1."""
+    kept = np.ones(len(weight), dtype=np.bool_)
+    _drop_lighter(start, weight, most, kept)
     return kept
+
+
+@compiled
+def _drop_lighter(start: Int64, weight: Float64, most: int, kept: Bool) -> None:
+    for g in range(len(start) - 1):
+        n = start[g + 1] - start[g]
+        if n <= most:
+            continue
+        mine = weight[start[g] : start[g + 1]]
+        least = np.partition(mine, n - most)[n - most]
+        left = most - (mine > least).sum()
+        for i in range(n):
+            level = mine[i] == least
+            kept[start[g] + i] = mine[i] == np.inf or mine[i] > least or (level and left > 0)
+            left -= level
