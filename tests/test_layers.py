@@ -46,6 +46,7 @@ OWNERS = {
     "pandas": {"bench"},
     "torch": {"bench", "nets", "train", "models"},
     "lightgbm": {"models"},
+    "numba": {"models"},
     "fastapi": {"serving"},
     "starlette": {"serving"},
     "typer": {"cli"},
@@ -143,6 +144,26 @@ def test_a_run_is_trained_without_the_relational_libraries(tmp_path: Path) -> No
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_without_a_compiler_the_models_of_the_paper_are_trained_and_our_own_say_what_is_missing(tmp_path: Path) -> None:
+    folder = str(write_small(tmp_path / "small"))
+    code = WITHOUT_RELATIONAL.replace("'ibis'", "'numba', 'lightgbm', 'ibis'") + "from attnmove.cli import app\n"
+    tried = {
+        model: subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                f"{code}app(['train', {folder!r}, '--model', {model!r}, '-o', {str(tmp_path / model)!r}])\n",
+            ],
+            capture_output=True,
+            text=True,
+        )
+        for model in ("rf", "copymove")
+    }
+    assert tried["rf"].returncode == 0, tried["rf"].stderr
+    assert tried["copymove"].returncode == 1
+    assert "pip install numba" in tried["copymove"].stderr
 
 
 def test_the_public_verbs_stay_functions_when_every_module_is_loaded() -> None:

@@ -14,7 +14,8 @@ from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
 from attnmove.models.evidence.features import ABSENT, NAMES, column, columns_of
 from attnmove.models.evidence.gather import Evidence, gather
-from attnmove.models.evidential import Evidential, Keep, Lesson, LessonConfig, best_of
+from attnmove.models.evidential import Evidential, Keep, Lesson, LessonConfig
+from attnmove.models.ranking import leading
 from attnmove.nets.config import CopyMoveConfig
 from attnmove.nouns import MISSING, Cases, Int64
 from attnmove.train.config import Training
@@ -111,7 +112,7 @@ def test_hidden_slots_are_not_looked_at() -> None:
 
 def one_each(evidence: Evidence) -> tuple[Evidence, Int64]:
     """One candidate of every target alone: of every other target the one that today speaks for most."""
-    at = best_of(evidence.values[:, column("day_share")].astype(np.float64), evidence, 1)[:, 0]
+    at = leading(evidence.start, evidence.values[:, column("day_share")].astype(np.float64), most=1)[:, 0]
     at[1::2] = evidence.start[1:][1::2] - 1
     alone = Evidence(evidence.index, np.arange(len(evidence) + 1), evidence.place[at], evidence.values[at])
     return alone, at

@@ -19,7 +19,7 @@ from attnmove.models.evidence import gather as gather_module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.features import ABSENT, FAMILIES, columns_of
 from attnmove.models.evidence.gather import Evidence, gather
-from attnmove.models.evidential import Answers, Evidential, Keep, Lesson, LessonConfig, best_of, with_draws
+from attnmove.models.evidential import Answers, Evidential, Keep, Lesson, LessonConfig, with_draws
 from attnmove.nouns import MISSING, Bool, Cases, Float64
 from builders import asked
 
@@ -188,17 +188,6 @@ def test_nothing_asked_is_nothing_answered() -> None:
     for none in (cases.rows(np.zeros(0, dtype=np.int64)), replace(cases, hidden=np.zeros_like(cases.hidden))):
         assert list(model().answers(none)) == []
         assert list(model().scores(none)) == []
-
-
-def test_of_equal_scores_the_lower_location_is_the_answer() -> None:
-    evidence = Evidence(
-        index=np.zeros((3, 2), dtype=np.int64),
-        start=np.array([0, 3, 3, 5]),
-        place=np.array([2, 4, 6, 1, 7], dtype=np.int32),
-        values=np.zeros((5, 0), dtype=np.float32),
-    )
-    best = best_of(np.array([1.0, 2.0, 2.0, -3.0, -1.0]), evidence, 4)
-    assert best.tolist() == [[1, 2, 0, MISSING], [MISSING] * 4, [4, 3, MISSING, MISSING]]
 
 
 def test_draws_never_hide_all_that_is_seen_and_only_what_is_seen() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ import numpy as np
 from attnmove.errors import ConfigError, RunError
 from attnmove.models.boosted import BoostedTrees, lightgbm
 from attnmove.models.calibration import Calibration, Scored
+from attnmove.models.compiled import compiled
 from attnmove.models.contract import State, not_fitted
 from attnmove.models.evidence.features import NAMES, column
 from attnmove.models.evidence.gather import Evidence
 from attnmove.models.evidential import Keep, Lesson, Tell
+from attnmove.models.ranking import leading, leading_of
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
 
 _CHECKS = 6
@@ -146,45 +149,34 @@ def ranked(trees: BoostedTrees, evidence: Evidence) -> Float64:
     """(E,) the score of each candidate: a few trees tell who has no chance, the others look at the rest only."""
     edges = [n for n, _ in _ROUNDS if n < trees.n_trees] + [trees.n_trees]
     score = trees.predict(evidence.values, n_trees=edges[0])
-    alive = _side_by_side(evidence.start)
-    for done, end, (_, most) in zip(edges, edges[1:], _ROUNDS, strict=False):
-        alive, before = _best(alive, score, most)
-        running = alive[alive != MISSING]
-        score[running] += trees.predict(evidence.values, rows=running, first=done, n_trees=end - done)
-        _follow(score, before, alive, evidence.target, growth=end / done)
+    alive: Int64 | None = None
+    for (done, end), (_, most) in zip(pairwise(edges), _ROUNDS, strict=False):
+        alive = leading(evidence.start, score, most=most) if alive is None else leading_of(alive, score, most=most)
+        more = trees.predict(evidence.values, rows=alive[alive != MISSING], first=done, n_trees=end - done)
+        _run_on(evidence.start, alive, more, (end / done) ** _GROWTH, score)
     return score
 
 
-def _side_by_side(start: Int64) -> Int64:
-    """(M, k) the candidates of each target, MISSING beyond the last."""
-    size = np.diff(start)
-    number = np.arange(size.max(initial=0))
-    return np.where(number < size[:, None], start[:-1, None] + number, MISSING)
-
-
-def _best(alive: Int64, score: Float64, most: int) -> tuple[Int64, Float64]:
-    """(M, most) of the candidates (M, k) those of the highest scores, as many as there are, and their scores; the
-    highest first, of equals the first candidate, then MISSING and -inf."""
-    alive = np.sort(alive.view(np.uint64), axis=1).view(np.int64)  # MISSING, the largest, comes last
-    scores = np.where(alive == MISSING, -np.inf, score[alive])
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :most]
-    return np.take_along_axis(alive, order, axis=1), np.take_along_axis(scores, order, axis=1)
-
-
-def _follow(score: Float64, before: Float64, alive: Int64, target: Int64, *, growth: float) -> None:
-    """Move those that are out of the race as if they had run on with the lower half of those that are not.
-
-    Their distance to that half grows with the number of trees, which has grown by the factor `growth`.
-    """
-    runs = alive != MISSING
-    n_running = runs.sum(axis=1)
-    low = runs & (np.arange(alive.shape[1]) >= n_running[:, None] // 2)
-    count = np.maximum(1, low.sum(axis=1))
-    was, now = (np.where(low, scores, 0).sum(axis=1) / count for scores in (before, score[alive]))
-    out = np.ones(len(score), dtype=np.bool_)
-    out[alive[runs]] = False
-    of = target[out]
-    score[out] = now[of] + growth**_GROWTH * (score[out] - was[of])
+@compiled
+def _run_on(start: Int64, alive: Int64, more: Float64, growth: float, score: Float64) -> None:
+    """Add to the scores of those who are still in the race (M, k), and move the others as if they had run on with the
+    lower half of them, from which their distance grows."""
+    n_before = 0
+    for m in range(len(alive)):
+        n = (alive[m] != MISSING).sum()
+        was, now = 0.0, 0.0
+        runs = np.zeros(start[m + 1] - start[m], dtype=np.bool_)
+        for i in range(n):
+            one = alive[m, i]
+            runs[one - start[m]] = True
+            was += score[one] if i >= n // 2 else 0.0
+            score[one] += more[n_before + i]
+            now += score[one] if i >= n // 2 else 0.0
+        n_low = max(1, n - n // 2)
+        for i in range(len(runs)):
+            if not runs[i]:
+                score[start[m] + i] = now / n_low + growth * (score[start[m] + i] - was / n_low)
+        n_before += n
 
 
 def _plain(evidence: Evidence) -> Float64:

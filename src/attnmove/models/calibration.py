@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnmove.errors import RunError
+from attnmove.models.compiled import compiled
 from attnmove.models.contract import State, taken
 from attnmove.models.evidence.features import column
 from attnmove.models.evidence.gather import Evidence
+from attnmove.models.ranking import leading
 from attnmove.nouns import MISSING, Bool, Cases, Float32, Float64, Int64
 
 _LEAST_TARGETS = 200
@@ -196,27 +198,31 @@ def supported(candidate: Float64, start: Int64, position_km: Float32 | None) -> 
     """
     if position_km is None:
         return candidate
-    best, _ = _log_sum(candidate, start)
-    unsure = np.exp(best) < _SURE_ENOUGH
-    asked = np.flatnonzero(np.repeat(unsure, np.diff(start)))
-    target = np.repeat(np.arange(len(start) - 1), np.diff(start))[asked]
-    order = np.lexsort((-candidate[asked], target))
-    asked, target = asked[order], target[order]
-    rank = np.arange(len(target)) - np.searchsorted(target, target)
-    asked, target, rank = (array[rank < _NEIGHBOURHOOD] for array in (asked, target, rank))
-    row = np.cumsum(rank == 0) - 1
-    table = np.full((row[-1] + 1 if len(row) else 0, _NEIGHBOURHOOD), MISSING)
-    table[row, rank] = asked
+    table = leading(start, candidate, most=_NEIGHBOURHOOD)
+    has = np.flatnonzero(table[:, 0] != MISSING)
+    unsure = has[np.exp(candidate[table[has, 0]]) < _SURE_ENOUGH]
+    table = table[unsure]
     there = table != MISSING
     p = np.where(there, np.exp(candidate[table]), 0)
-    place = position_km[table]
-    km = np.sqrt(((place[:, :, None] - place[:, None]) ** 2).sum(axis=-1))
+    km = np.empty((*table.shape, _NEIGHBOURHOOD), dtype=np.float32)
+    _measure(table, position_km, km)
     near = np.nan_to_num(np.exp(-km / _SUPPORT_KM)) * ~np.eye(_NEIGHBOURHOOD, dtype=np.bool_)
     chosen = np.where(there, p + _SUPPORT * (near @ p[:, :, None])[:, :, 0], -1).argmax(axis=1)
     out = candidate.copy()
     one, other = table[:, 0], table[np.arange(len(table)), chosen]
     out[one], out[other] = candidate[other], candidate[one]
     return out
+
+
+@compiled
+def _measure(table: Int64, position_km: Float32, km: Float32) -> None:
+    """(n, k, k) kilometres between the candidates in each row of a table (n, k)."""
+    for row in range(len(table)):
+        for i in range(table.shape[1]):
+            for j in range(table.shape[1]):
+                one, other = position_km[table[row, i]], position_km[table[row, j]]
+                x, y, z = one[0] - other[0], one[1] - other[1], one[2] - other[2]
+                km[row, i, j] = np.sqrt(x * x + y * y + z * z)
 
 
 def _first(candidate: Float64, start: Int64) -> tuple[Int64, Int64, Float64]:

@@ -29,6 +29,7 @@ from attnmove.models.evidence.features import FAMILIES
 from attnmove.models.evidence.gather import Evidence, gather, in_parts
 from attnmove.models.evidence.origin import Origins, origins_of
 from attnmove.models.habits import day_rows
+from attnmove.models.ranking import leading
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int32, Int64, Locations
 from attnmove.prep.hide import redraw
 
@@ -192,7 +193,7 @@ class Evidential:
             part = cases.rows(rows)
             evidence = self._gather(part, crowd, atlas)
             candidate, _ = self._probabilities(evidence, part)
-            at = best_of(candidate, evidence, top)
+            at = leading(evidence.start, candidate, most=top)
             return Answers(
                 index=np.column_stack([rows[evidence.index[:, 0]], evidence.index[:, 1]]),
                 place=np.append(evidence.place, np.int32(MISSING))[at],  # MISSING, the last, is no place
@@ -338,14 +339,3 @@ def some_days(cases: Cases, most_targets: int, rng: np.random.Generator) -> Case
     n = cases.hidden.sum(axis=1)
     order = rng.permutation(len(cases))
     return cases.rows(np.sort(order[np.cumsum(n[order]) <= max(most_targets, n.max(initial=0))]))
-
-
-def best_of(score: Float64, evidence: Evidence, k: int) -> Int64:
-    """(M, k) the best candidates of each target, the best first, of equals the lower id; MISSING beyond the last."""
-    target = evidence.target
-    order = np.lexsort((-score, target))
-    rank = np.arange(len(order)) - evidence.start[target[order]]
-    out = np.full((len(evidence), k), MISSING)
-    first = rank < k
-    out[target[order[first]], rank[first]] = order[first]
-    return out

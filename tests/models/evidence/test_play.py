@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from attnmove.models.evidence import play as module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.crowd import Crowd
 from attnmove.models.evidence.gather import gather
-from attnmove.models.evidence.play import LastDays, Play, heaviest
+from attnmove.models.evidence.play import LastDays, Play
 from attnmove.models.habits import spread
 from attnmove.nouns import MISSING, Cases
 from builders import asked, texts
@@ -154,17 +153,3 @@ def test_nothing_in_play_is_nothing() -> None:
         )
         == 2
     )
-
-
-def test_the_heaviest_of_each_group_stay_of_equals_the_first_and_all_of_endless_weight() -> None:
-    start = np.array([0, 5, 5, 7, 11])
-    weight = np.array([1, 3, 2, 3, 3, 0, 0, np.inf, 1, np.inf, np.inf], dtype=np.float64)
-    kept = heaviest(start, weight, most=2)
-    assert np.flatnonzero(kept).tolist() == [1, 3, 5, 6, 7, 9, 10]
-    rng = np.random.default_rng(0)
-    start = np.concatenate([[0], np.cumsum(rng.integers(0, 12, 40))])
-    weight = rng.integers(0, 5, start[-1]).astype(np.float64)
-    for most in (1, 3, 7):
-        groups = [sorted(range(a, b), key=lambda i: -weight[i]) for a, b in pairwise(start.tolist())]
-        wanted = [at for group in groups for at in group[:most]]
-        assert np.flatnonzero(heaviest(start, weight, most=most)).tolist() == sorted(wanted)

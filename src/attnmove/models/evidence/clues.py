@@ -60,55 +60,77 @@ def _tell_day(at: At, seen: Float64, share: Float64, here: Float64, everywhere: 
                     break
 
 
+class Cells(NamedTuple):
+    """When the user was at each place in play on the last days, by row."""
+
+    begin: Int64
+    """(R + 1,) the cells of row r are begin[r] … begin[r + 1] - 1."""
+    entry: Int64
+    slot: Int64
+    weight: Float64
+    """(cells, weights) the sightings there and then, by what their days count."""
+
+
 def past_clues(play: Play, pairs: Pairs, told: Told) -> None:
     """How much each place was visited on the last days, around the target's time, under several weightings of days."""
-    fixes, t, n, n_rows = play.fixes, play.n_slots, len(play.place), len(play.visible)
-    kernels = [np.exp(-0.5 * (apart(t) / width) ** 2) for width in CLOCK_WIDTHS]
-    kernel = exact(np.concatenate(kernels, axis=1))  # (T, widths * T)
-    at_place, at_row = fixes.entry * t + fixes.slot, fixes.row * t + fixes.slot
-    ever_here, ever = np.empty((len(DAY_WEIGHTS), n)), np.empty((len(DAY_WEIGHTS), n_rows))
-    for i, (name, of_day) in enumerate(_day_weights(play).items()):
-        weight = of_day[fixes.row, fixes.day]
-        table = np.bincount(at_place, weight, n * t).reshape(-1, t)
-        totals = np.bincount(at_row, weight, n_rows * t).reshape(-1, t)
-        promising = CLOCK_WIDTHS.index(_PROMISING[name]) if name in _PROMISING else MISSING
-        out = told.since(f"past_{name}_{CLOCK_WIDTHS[0]}")
-        _tell_past(pairs.at, table @ kernel, totals @ kernel, promising, out, told.promise)
-        ever_here[i], ever[i] = table.sum(axis=1), totals.sum(axis=1)
-        if name == DAY_WEIGHTS[0]:
-            told.of("past_count")[:] = (table @ kernel)[pairs.entry, _COUNTED * t + pairs.at.slot[pairs.target]]
-    _tell_visits(pairs.at, ever_here, ever, told.since(f"past_{DAY_WEIGHTS[0]}_day"), told.promise)
+    fixes, t = play.fixes, play.n_slots
+    cell, which = np.unique(fixes.entry * t + fixes.slot, return_inverse=True)
+    weight = np.stack([of_day[fixes.row, fixes.day] for of_day in _day_weights(play).values()], axis=1)
+    cells = Cells(np.searchsorted(cell, play.start * t), cell // t, cell % t, _sums(which, weight, len(cell)))
+    ever_here = _sums(cells.entry, cells.weight, len(play.place))  # (E, weights)
+    ever = _sums(play.row, ever_here, len(play.visible))  # (R, weights)
+    kernel = np.stack([exact(np.exp(-0.5 * (np.arange(t) / width) ** 2)) for width in CLOCK_WIDTHS])
+    counted = np.array([[_PROMISING.get(name) == width for width in CLOCK_WIDTHS] for name in DAY_WEIGHTS])
+    first = told.since(f"past_{DAY_WEIGHTS[0]}_{CLOCK_WIDTHS[0]}")
+    _tell_past(pairs.at, cells, kernel, ever_here, ever, counted, first, told.of("past_count"), told.promise)
     _tell_habits(pairs.at, _habits(play), told.since("days_since"))
 
 
-@compiled
-def _tell_past(at: At, here: Float64, everywhere: Float64, promising: int, values: Float32, promise: Float64) -> None:
-    """`here` (E, widths * T) and `everywhere` (R, widths * T) are sightings around a time of day; the shares of the
-    `promising` width count as promise."""
-    n_widths = len(CLOCK_WIDTHS)
-    n_slots = here.shape[1] // n_widths
-    for m in range(len(at.row)):
-        row, slot = at.row[m], at.slot[m]
-        for i in range(n_widths):
-            then = i * n_slots + slot
-            around = everywhere[row, then] + 0.3
-            for p in range(at.start[m], at.start[m + 1]):
-                share = here[p - at.offset[m], then] / around
-                values[p, i] = share
-                if i == promising:
-                    promise[p] += share
+def _sums(group: Int64, weight: Float64, n_groups: int) -> Float64:
+    """(n_groups, weights) the weights (n, weights) of each group, added up."""
+    sums = [np.bincount(group, mine, n_groups) for mine in weight.T]
+    return np.stack(sums, axis=1).astype(np.float64, copy=False)
 
 
 @compiled
-def _tell_visits(at: At, here: Float64, everywhere: Float64, values: Float32, promise: Float64) -> None:
-    """`here` (weights, E) and `everywhere` (weights, R) are sightings at any time; those of all days promise."""
+def _tell_past(
+    at: At,
+    cells: Cells,
+    kernel: Float64,
+    ever_here: Float64,
+    ever: Float64,
+    promising: Bool,
+    values: Float32,
+    count: Float32,
+    promise: Float64,
+) -> None:
+    """`kernel` (widths, T) tells what a sighting counts by how many slots of the clock it is off; the `promising`
+    (weights, widths) shares are promises, and that of all sightings."""
+    n_weights, n_widths = promising.shape
     for m in range(len(at.row)):
-        row = at.row[m]
-        for p in range(at.start[m], at.start[m + 1]):
-            entry = p - at.offset[m]
-            for w in range(len(here)):
-                values[p, w] = here[w, entry] / (everywhere[w, row] + 1)
-            promise[p] += here[0, entry] / (everywhere[0, row] + 1)
+        row, slot, first = at.row[m], at.slot[m], at.start[m]
+        n = at.start[m + 1] - first
+        here, everywhere = np.zeros((n, n_widths, n_weights)), np.zeros((n_widths, n_weights))
+        for c in range(cells.begin[row], cells.begin[row + 1]):
+            p, off = cells.entry[c] + at.offset[m] - first, abs(cells.slot[c] - slot)
+            for i in range(n_widths):
+                if kernel[i, off] > 0:
+                    for w in range(n_weights):
+                        weight = cells.weight[c, w] * kernel[i, off]
+                        here[p, i, w] += weight
+                        everywhere[i, w] += weight
+        for p in range(n):
+            for w in range(n_weights):
+                for i in range(n_widths):
+                    share = here[p, i, w] / (everywhere[i, w] + 0.3)
+                    values[first + p, w * n_widths + i] = share
+                    if promising[w, i]:
+                        promise[first + p] += share
+            entry = first + p - at.offset[m]
+            for w in range(n_weights):
+                values[first + p, n_weights * n_widths + w] = ever_here[entry, w] / (ever[row, w] + 1)
+            promise[first + p] += ever_here[entry, 0] / (ever[row, 0] + 1)
+            count[first + p] = here[p, _COUNTED, 0]
 
 
 def _day_weights(play: Play) -> dict[str, Float64]:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from attnmove.models.compiled import compiled
 from attnmove.models.evidence.analogy import analogy_clues
 from attnmove.models.evidence.asked import Asked
 from attnmove.models.evidence.atlas import Atlas
@@ -20,7 +21,8 @@ from attnmove.models.evidence.crowd import Crowd, Moves, found
 from attnmove.models.evidence.features import ABSENT, IN_PLAY, NAMES, column, columns_of
 from attnmove.models.evidence.nearby import nearby_clues
 from attnmove.models.evidence.pairs import Pairs, Told
-from attnmove.models.evidence.play import Play, heaviest
+from attnmove.models.evidence.play import Play
+from attnmove.models.ranking import heaviest
 from attnmove.nouns import MISSING, Bool, Cases, Float32, Int32, Int64, weekday
 
 _PROMISING = 40
@@ -103,9 +105,7 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):
         rest |= _move_clues(name, moves, key, n)
     values, known = np.empty((len(key), len(NAMES)), dtype=np.float32), len(IN_PLAY)
-    values[:, :known] = ABSENT[:known]
-    at, there = found(key, pair_key)
-    values[at[there], :known] = told.values[there]
+    _look_up(key, pair_key, told.values, ABSENT[:known], values)
     values[:, known:] = _table(rest, NAMES[known:])
     return Evidence(
         index=cases.index,
@@ -126,6 +126,17 @@ def tell(asked: Asked, play: Play, pairs: Pairs, atlas: Atlas, told: Told) -> No
 def _table(clues: Clues, names: Sequence[str]) -> Float32:
     """The clues side by side; each is written in one piece, a column at a time would touch every row every time."""
     return np.stack([clues[name].astype(np.float32, copy=False) for name in names]).T
+
+
+@compiled
+def _look_up(key: Int64, pair_key: Int64, told: Float32, absent: Float32, values: Float32) -> None:
+    """Write what is told of the pair of each key in front of its values; keys ascend."""
+    pair = 0
+    for e in range(len(key)):
+        while pair < len(pair_key) and pair_key[pair] < key[e]:
+            pair += 1
+        is_there = pair < len(pair_key) and pair_key[pair] == key[e]
+        values[e, : len(absent)] = told[pair] if is_there else absent
 
 
 def _move_clues(name: str, moves: Moves, key: Int64, n_locations: int) -> Clues:

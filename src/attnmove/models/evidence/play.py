@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attnmove.models.compiled import compiled
+from attnmove.models.ranking import heaviest
 from attnmove.nouns import MISSING, SATURDAY, Bool, Cases, Float32, Float64, Int32, Int64, weekday
 
 LAST_DAYS = 64
@@ -170,26 +170,3 @@ class Fixes:
         first = row * n_slots + np.maximum(slot - reach, 0)
         end = row * n_slots + np.minimum(slot + reach + 1, n_slots)
         return self.start[first], self.start[end]
-
-
-def heaviest(start: Int64, weight: Float64, *, most: int) -> Bool:
-    """True at the `most` heaviest entries of each group, of equals the first, and at all of endless weight; group g is
-    start[g] … start[g + 1] - 1."""
-    kept = np.ones(len(weight), dtype=np.bool_)
-    _drop_lighter(start, weight, most, kept)
-    return kept
-
-
-@compiled
-def _drop_lighter(start: Int64, weight: Float64, most: int, kept: Bool) -> None:
-    for g in range(len(start) - 1):
-        n = start[g + 1] - start[g]
-        if n <= most:
-            continue
-        mine = weight[start[g] : start[g + 1]]
-        least = np.partition(mine, n - most)[n - most]
-        left = most - (mine > least).sum()
-        for i in range(n):
-            level = mine[i] == least
-            kept[start[g] + i] = mine[i] == np.inf or mine[i] > least or (level and left > 0)
-            left -= level
