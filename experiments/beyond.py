@@ -4,7 +4,8 @@ Each fit is asked on the test days; `settings` of a row says what is different: 
 each asked with a model that learnt from the other), `users=0.25` (a share of the users to learn from and to choose on),
 `days=0.25` (a share of each user's training days to learn from; all validation days to choose on), `gaps=burst` or
 `gaps=night` (other slots hidden, as many of a day), `hide=0.8` (such a share of a day's known slots hidden; the model
-learns from, and is calibrated on, days with as many as ever).
+learns from, and is calibrated on, days with as many as ever). `practice=0` beside it: nobody made up is learnt from
+where there is little else.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ MODELS = ("nearest", "vote", "boost")
 PARTS = 2
 SHARES = (0.125, 0.25, 0.5)
 """All of them: own.py."""
+FEW = (0.125, 0.25)
+"""So little to learn from that boost practises on made-up people, too."""
 GAPS = ("burst", "night")
 HIDE = (0.2, 0.4, 0.6, 0.8)
 PLAN = (
     Task(MODELS, settings={"unseen": PARTS}),
     *(Task(("boost",), settings={what: share}) for what in ("users", "days") for share in SHARES),
+    *(Task(("boost",), settings={what: share, "practice": 0}) for what in ("users", "days") for share in FEW),
     *(Task(MODELS, settings={"gaps": gaps}) for gaps in GAPS),
     *(Task(MODELS, settings={"hide": share}) for share in HIDE),
 )
@@ -77,7 +81,7 @@ def fit_and_measure(job: Job, *, runs: Path | None = None) -> list[Row]:
     fits: list[Fit] = []
     found: list[Outcomes] = []
     for asking in variants(dataset, job):
-        usual = replace(job, settings={})
+        usual = replace(job, settings=dict(list(job.settings.items())[1:]))
         fits.append(fitted(dataset, usual, runs) if asking.usual else _fit(usual, asking))
         found.append(outcomes_of(fits[-1].model, asking.test))
     facts = provenance(job, fits[-1].model, seconds_fit=sum(fit.seconds for fit in fits))
@@ -86,12 +90,14 @@ def fit_and_measure(job: Job, *, runs: Path | None = None) -> list[Row]:
 
 def _fit(job: Job, asking: Asking) -> Fit:
     start = time.perf_counter()
-    model = make_model(job.model, seed=job.seed, device=job.device).fit(asking.train, asking.valid)
+    model = make_model(job.model, settings=job.settings, seed=job.seed, device=job.device).fit(
+        asking.train, asking.valid
+    )
     return Fit(model, time.perf_counter() - start)
 
 
 def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:
-    """The parts of a variant: one, but for people who were never in training."""
+    """The parts of a variant, which the first setting names: one, but for people who were never in training."""
     train, valid, test = (dataset.cases(split, protocol=job.protocol) for split in ("train", "valid", "test"))
     (what, value), *_ = job.settings.items()
     if what == "unseen":

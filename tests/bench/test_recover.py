@@ -32,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset, `small`, and a run of either kind on it: `boost`, `vote`."""
     folder = tmp_path_factory.mktemp("recover")
     dataset = read_dataset(write_small(folder / "small"))
-    train_run(dataset, "boost", folder / "boost", settings={"rounds": 2, "draws": 0, "min_leaf": 1})
+    train_run(dataset, "boost", folder / "boost", settings={"rounds": 2, "draws": 0, "min_leaf": 1, "practice": 0})
     train_run(dataset, "vote", folder / "vote")
     return folder
 

@@ -19,7 +19,10 @@ def test_the_demo_makes_what_it_lists_and_says_how_to_open_the_map(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "_CITY", ("--users", "10", "--days", "10"))
-    quick = {"boost": ("rankers=1", "rounds=5", "draws=0"), "attnmove": ("width=8", "heads=1", "layers=1", "epochs=1")}
+    quick = {
+        "boost": ("rankers=1", "rounds=5", "draws=0", "practice=0"),
+        "attnmove": ("width=8", "heads=1", "layers=1", "epochs=1"),
+    }
     monkeypatch.setattr(demo, "_QUICK", quick)
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"

@@ -18,6 +18,7 @@ from builders import cases_from, some_locations
 N_SLOTS, N_LOCATIONS = 48, 12
 CHEAP = {"network": {"epochs": 2, "width": 16}, "forest": {"trees": 5, "redraws": 1}, "rule": {}}
 CHEAP["trees"] = {"rounds": 8, "min_leaf": 20, "draws": 1}
+CHEAP = {kind: {**settings, "practice": 0} for kind, settings in CHEAP.items()}
 """Settings that make a model quick, by its kind; each model takes those it has."""
 CLOSE = {"network": 1e-4, "trees": 1e-6, "forest": 1e-6, "rule": 1e-6}
 """How far log-probabilities may be apart: matrix products round by the size of the batch."""

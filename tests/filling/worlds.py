@@ -18,7 +18,7 @@ from builders import PLACES, points
 
 ZONE = "Asia/Shanghai"
 HOME, AWAY = "AAAAAAAABBBBCBBBBBDDAAAA", "DDDDDDDDBBBBEEBBBBDDDDDD"
-TINY_BOOST = {"rounds": 4, "rankers": 1, "draws": 1, "most_targets": 2000}
+TINY_BOOST = {"rounds": 4, "rankers": 1, "draws": 1, "most_targets": 2000, "practice": 0}
 SLOTS = 24
 
 Fix = tuple[str, datetime, str]

@@ -16,7 +16,7 @@ from attnmove.models.registry import make_model
 from attnmove.prep.dataset import read_dataset
 from measure.datasets import write_small
 
-CHEAP = {"rounds": 10, "min_leaf": 5, "draws": 1}
+CHEAP = {"rounds": 10, "min_leaf": 5, "draws": 1, "practice": 0}
 SHARES = ("origin_day", "origin_past", "origin_others", "origin_space")
 
 

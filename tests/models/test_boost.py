@@ -57,12 +57,11 @@ def test_no_candidates_have_no_scores() -> None:
 def test_the_number_of_trees_is_chosen_on_validation() -> None:
     cases = people(0)
     late = cases.end - cases.first == 5
-    wild = Evidential(
-        Boost(BoostConfig(rounds=60, leaves=31, min_leaf=1, lr=0.9, l2=0.0), seed=0), LessonConfig(), seed=0
-    )
+    scorer = Boost(BoostConfig(rounds=60, leaves=31, min_leaf=1, lr=0.9, l2=0.0), seed=0)
+    wild = Evidential(scorer, LessonConfig(practice=0), seed=0)
     wild.fit(cases.rows(~late), cases.rows(late))
     assert wild.scorer._trees.n_trees < 120
-    blind = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0), seed=0).fit(cases)
+    blind = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0, practice=0), seed=0).fit(cases)
     assert blind.scorer._trees.n_trees == SMALL.rankers * SMALL.rounds
 
 
@@ -77,7 +76,9 @@ def test_it_tells_how_far_it_is() -> None:
 
 def test_a_kind_of_evidence_that_is_left_out_is_not_looked_at() -> None:
     cases = people(0)
-    made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0, without="past, others"), seed=0).fit(cases)
+    made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0, practice=0, without="past, others"), seed=0).fit(
+        cases
+    )
     used = set(made.scorer._trees.split_feature.tolist())
     assert used
     assert not used & {*columns_of("past").tolist(), *columns_of("others").tolist()}
@@ -85,17 +86,18 @@ def test_a_kind_of_evidence_that_is_left_out_is_not_looked_at() -> None:
         LessonConfig(without="pasts")
 
 
-def test_a_week_of_one_person_is_enough_to_learn_from() -> None:
+@pytest.mark.parametrize("practice", [0, 2_000])
+def test_a_week_of_one_person_is_enough_to_learn_from(practice: int) -> None:
     """Fewer candidates than the smallest leaf holds by default; the lowest location is nobody's."""
     week = asked({"me": ["B B b B C c C C D d B B", "B b B B C C c C d D B b", "b B B B C C C c D D b B"] * 3})
-    one = Evidential(Boost(BoostConfig(), seed=0), LessonConfig(), seed=0).fit(week)
+    one = Evidential(Boost(BoostConfig(), seed=0), LessonConfig(practice=practice), seed=0).fit(week)
     assert not one.scorer._trees.is_flat
     (found,) = one.answers(week)
     assert (found.place[:, 0] == week.truth).mean() > 0.8
 
 
 def test_where_nothing_can_be_learnt_the_day_speaks_and_then_habits() -> None:
-    made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0), seed=0).fit(people(0))
+    made = Evidential(Boost(SMALL, seed=0), LessonConfig(draws=0, practice=0), seed=0).fit(people(0))
     made.scorer.restore(BoostedTrees.flat(len(NAMES)).state())
     days = ["F F F F", "F F F F", "E E E E", "D D D d", ". . . f"]
     (found,) = made.answers(asked({"you": days}, n_locations=26))

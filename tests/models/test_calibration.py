@@ -156,6 +156,16 @@ def test_with_too_few_known_truths_nothing_is_learnt(n_known: int, learnt: bool)
     assert np.array_equal(Calibration.fitted([]).parameter, default)
 
 
+@pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (99, False), (100, True)])
+def test_others_beside_them_steady_few_and_do_not_decide_for_fewer(n_known: int, learnt: bool) -> None:
+    part = drawn(scored([4] * 300), Calibration(np.array([1.5, 1.0, 0, 0, 0, 0, 0, 0])))
+    few = Scored(part.score, part.start, part.signs, part.is_all, part.truth, np.arange(300) < n_known)
+    many = drawn(scored([4] * 900, seed=5), Calibration(np.array([0.0, -1.0, 0, 0, 0, 0, 0, 0])))
+    found = Calibration.fitted([few], beside=[many])
+    assert np.array_equal(found.parameter, Calibration.default().parameter) != learnt
+    assert not learnt or np.array_equal(found.parameter, Calibration.fitted([few, many]).parameter)
+
+
 def test_unknown_truths_surprise_nobody() -> None:
     part = drawn(scored([4] * 10), Calibration.default())
     unknown = Scored(part.score, part.start, part.signs, part.is_all, part.truth, np.zeros(10, dtype=np.bool_))

@@ -236,10 +236,10 @@ def test_places_need_not_be_told_apart() -> None:
 
 
 def test_it_plugs_into_the_frame() -> None:
-    model = Evidential(scorer(), LessonConfig(draws=1), seed=0).fit(WEEK, WEEK)
+    model = Evidential(scorer(), LessonConfig(draws=1, practice=0), seed=0).fit(WEEK, WEEK)
     log_prob = np.concatenate([part.log_prob for part in model.scores(WEEK)])
     assert np.allclose(np.exp(log_prob).sum(axis=1), 1, atol=1e-4)
     (answers,) = model.answers(WEEK, origins=True)
     assert answers.origin is not None
-    again = Evidential(scorer(), LessonConfig(draws=1), seed=0).restore(model.state())
+    again = Evidential(scorer(), LessonConfig(draws=1, practice=0), seed=0).restore(model.state())
     assert np.array_equal(np.concatenate([part.log_prob for part in again.scores(WEEK)]), log_prob)

@@ -19,7 +19,8 @@ from attnmove.models.evidence import gather as gather_module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.features import ABSENT, FAMILIES, columns_of
 from attnmove.models.evidence.gather import Evidence, gather
-from attnmove.models.evidential import Answers, Evidential, Keep, Lesson, LessonConfig, with_draws
+from attnmove.models.evidential import Answers, Evidential, Keep, Lesson, LessonConfig, Scorer, with_draws
+from attnmove.models.practice import made_up
 from attnmove.nouns import MISSING, Bool, Cases, Float64
 from builders import asked
 
@@ -42,7 +43,7 @@ def people(seed: int, *, n_places: int = 26, n_slots: int = 24) -> Cases:
 
 
 def new() -> Evidential:
-    return Evidential(Boost(SMALL, seed=0), LessonConfig(draws=1), seed=0)
+    return Evidential(Boost(SMALL, seed=0), LessonConfig(draws=1, practice=0), seed=0)
 
 
 @cache
@@ -255,7 +256,7 @@ def test_lessons_are_about_targets_of_known_place(monkeypatch: pytest.MonkeyPatc
     train, valid = people(7), people(8)
     every = replace(valid, hidden=np.ones_like(valid.hidden))
     listener = Listener()
-    Evidential(listener, LessonConfig(draws=0), seed=0).fit(train, every)
+    Evidential(listener, LessonConfig(draws=0, practice=0), seed=0).fit(train, every)
     assert sum(len(lesson.truth) for lesson in listener.lessons) == train.hidden.sum()
     assert sum(len(lesson.truth) for lesson in listener.valid) == (valid.loc != MISSING).sum()
     assert len(listener.valid) > 1
@@ -268,7 +269,7 @@ def test_lessons_are_about_targets_of_known_place(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_kind_of_evidence_that_is_left_out_says_nothing(family: str) -> None:
     listener = Listener()
-    Evidential(listener, LessonConfig(draws=0, without=f" {family},"), seed=0).fit(people(7))
+    Evidential(listener, LessonConfig(draws=0, practice=0, without=f" {family},"), seed=0).fit(people(7))
     for lesson in listener.lessons:
         said = ~np.isclose(lesson.evidence.values, ABSENT, equal_nan=True)
         assert not said[:, columns_of(family)].any()
@@ -285,6 +286,84 @@ def test_a_model_survives_a_file_of_arrays_and_refuses_a_forged_one() -> None:
                 new().restore(forged)
 
 
+def few(*, practice: int = 300, most_targets: int = 40_000, scorer: Scorer | None = None) -> Evidential:
+    lessons = LessonConfig(draws=1, practice=practice, most_targets=most_targets)
+    return Evidential(scorer or Boost(SMALL, seed=0), lessons, seed=0)
+
+
+def heard(made: Evidential, cases: Cases, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Lesson], list[Lesson]]:
+    """The lessons, and those to choose on, that the scorer is given."""
+    told: list[list[Lesson]] = []
+    monkeypatch.setattr(Boost, "learn", lambda self, lessons, valid, *, keep: told.extend((lessons, valid)))
+    monkeypatch.setattr(Boost, "score", lambda self, evidence, cases: np.zeros(len(evidence.place)))
+    late = cases.end - cases.first == 5
+    made.fit(cases.rows(~late), cases.rows(late))
+    return told[0], told[1]
+
+
+def n_targets(lessons: list[Lesson]) -> int:
+    return sum(len(lesson.evidence) for lesson in lessons)
+
+
+def test_where_ones_own_are_few_made_up_people_are_learnt_from_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, made = people(0), few(practice=2_000)
+    lessons, chosen = heard(made, cases, monkeypatch)
+    own = [lesson for lesson in lessons if lesson.cases.locations is cases.locations]
+    assert 0 < n_targets(own) < 1_000
+    assert 1_950 < n_targets(lessons) <= 2_000
+    assert {lesson.cases.n_slots for lesson in lessons} == {24}
+    assert all(lesson.cases.locations is cases.locations for lesson in chosen)
+    assert made.lessons_learnt["lessons"] == n_targets(own)
+    assert sum(made.lessons_learnt.values()) == n_targets(lessons)
+
+
+def test_made_up_people_take_the_place_of_none_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = people(0)
+    alone, _ = heard(few(practice=0), cases, monkeypatch)
+    enough, _ = heard(few(practice=n_targets(alone)), cases, monkeypatch)
+    least, _ = heard(few(practice=2_000, most_targets=n_targets(alone)), cases, monkeypatch)
+    for lessons in (enough, least):
+        assert [len(lesson.evidence) for lesson in lessons] == [len(lesson.evidence) for lesson in alone]
+    more, _ = heard(few(practice=2_000), cases, monkeypatch)
+    for one, other in zip(alone, more, strict=False):
+        assert np.array_equal(one.evidence.values, other.evidence.values, equal_nan=True)
+
+
+def test_a_run_remembers_nobody_who_was_made_up() -> None:
+    cases = people(0)
+    alone, more = few(practice=0).fit(cases).state(), few(practice=600).fit(cases).state()
+    crowd = [name for name in alone if name.startswith("crowd/")]
+    assert crowd
+    assert all(np.array_equal(alone[name], more[name]) for name in crowd)
+    assert more.keys() == alone.keys()
+    assert more["scorer/threshold"].tolist() != alone["scorer/threshold"].tolist()
+
+
+def test_practising_gives_the_same_run_every_time() -> None:
+    one, two = (few(practice=600).fit(people(0)).state() for _ in range(2))
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def test_a_scorer_that_tells_locations_apart_does_not_practise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Boost, "travels", False)
+    cases = people(0)
+    lessons, _ = heard(few(practice=2_000), cases, monkeypatch)
+    assert all(lesson.cases.locations is cases.locations for lesson in lessons)
+
+
+def test_who_has_seen_few_people_answers_better_for_having_practised() -> None:
+    """One person is not enough to learn from; others are asked."""
+    cases = made_up(people(0), 4_000, np.random.default_rng(77))
+    users = np.unique(cases.user)
+    mine, others = cases.user == users[0], np.isin(cases.user, users[20:])
+
+    def right(made: Evidential) -> float:
+        found = all_answers(made.fit(cases.rows(mine)).answers(cases.rows(others), top=1))
+        return float((found.place[:, 0] == cases.rows(others).truth).mean())
+
+    assert right(few(practice=3_000)) > right(few(practice=0)) + 0.02
+
+
 def test_what_cannot_be_learnt_or_asked_is_refused() -> None:
     with pytest.raises(DataError, match="nothing to learn from"):
         new().fit(asked({"a": ["A B ."]}))
@@ -292,6 +371,6 @@ def test_what_cannot_be_learnt_or_asked_is_refused() -> None:
         list(new().answers(people(1)))
     with pytest.raises(DataError, match="trained on another dataset"):
         list(model().answers(people(1, n_places=9)))
-    for wrong in ({"draws": -1}, {"most_targets": 0}, {"without": "weather"}):
+    for wrong in ({"draws": -1}, {"practice": -1}, {"most_targets": 0}, {"without": "weather"}):
         with pytest.raises(ConfigError):
             LessonConfig(**wrong)  # type: ignore[arg-type]

@@ -274,8 +274,8 @@ def test_a_run_that_learnt_from_other_evidence_is_not_called_damaged(
     dataset: Dataset,
     names: np.ndarray,  # type: ignore[type-arg]
 ) -> None:
-    train_run(dataset, "boost", tmp_path / "run", settings={"rounds": 2, "draws": 0})
-    load_run(tmp_path / "run")
+    train_run(dataset, "boost", tmp_path / "run", settings={"rounds": 2, "draws": 0, "practice": 0})
+    assert load_run(tmp_path / "run").metrics.keys() == {"interrupted", "lessons", "made_up_lessons", "seconds"}
     forged(tmp_path / "run", {"evidence/names": names}, {})
     with pytest.raises(RunError, match=r"learnt from other evidence than this version .* train it again") as caught:
         load_run(tmp_path / "run")

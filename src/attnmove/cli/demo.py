@@ -14,7 +14,7 @@ from attnmove.cli.root import app
 _CITY = ("--users", "120", "--days", "21")
 # Smaller models and less training than the defaults: half a minute on a core instead of many minutes.
 _QUICK = {
-    "boost": ("rankers=1", "rounds=100", "lr=0.1", "draws=0", "most_targets=12000"),
+    "boost": ("rankers=1", "rounds=100", "lr=0.1", "draws=0", "most_targets=12000", "practice=0"),
     "attnmove": ("width=64", "heads=4", "layers=1", "epochs=10", "lr=0.004", "weight_decay=0.3"),
 }
 _MADE = {

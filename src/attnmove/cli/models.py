@@ -119,6 +119,8 @@ def train(
         return  # one of several processes, and not the one that wrote
     facts = {"model": made.name, **made.metrics, "wrote": str(run)}
     shown = {key: f"{value:.4f}" if key.startswith("valid_") else value for key, value in facts.items()}
+    if not made.metrics["interrupted"]:
+        del shown["interrupted"]
     show(facts if as_json else shown, as_json=as_json, title=f"Wrote {run}")
     if made.metrics["interrupted"]:
         err.print(f"{escape(str(run))} holds the best of {made.metrics['epochs']} epochs; --resume goes on")

@@ -66,6 +66,8 @@ class BoostConfig:
 class Boost:
     """Scores candidates one by one, by the numbers about them."""
 
+    travels = True
+
     def __init__(self, config: BoostConfig, *, seed: int) -> None:
         self.config, self.seed = config, seed
         self._trees: BoostedTrees | None = None

@@ -44,6 +44,11 @@ class CopyMove:
         """False in all but one of several processes that train together: one writes the run."""
         self._net: CopyNetwork | None = None
 
+    @property
+    def travels(self) -> bool:
+        """Whether it may learn elsewhere: an embedding of locations knows one place only."""
+        return not self.config.places
+
     def learn(self, lessons: list[Lesson], valid: list[Lesson], *, keep: Keep) -> None:
         """Train on the targets whose truth is a candidate; the epoch is chosen on those of `valid`."""
         accelerator = accelerator_for(self.device, self.training.precision)

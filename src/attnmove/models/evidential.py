@@ -29,12 +29,15 @@ from attnmove.models.evidence.features import FAMILIES
 from attnmove.models.evidence.gather import Evidence, gather, in_parts
 from attnmove.models.evidence.origin import Origins, origins_of
 from attnmove.models.habits import day_rows
+from attnmove.models.practice import made_up
 from attnmove.models.ranking import leading
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int32, Int64, Locations
 from attnmove.prep.hide import redraw
 
 _MOST_VALID = 10_000
 """Validation targets to choose on and to calibrate with at most; their evidence is held all at a time."""
+_BESIDE, _ONE_IN_STRANGERS = 1_000, 8
+"""Made-up targets to calibrate with at most, and one in so many made-up people is there for them."""
 _MOST_THREADS = 4
 """Beyond, they wait for each other: half of the work is Python's."""
 
@@ -67,6 +70,11 @@ class Lesson:
 class Scorer(Protocol):
     """Says how well each candidate of each target fits; higher is better, and only within a target."""
 
+    @property
+    def travels(self) -> bool:
+        """Whether it may learn elsewhere: it does not tell locations apart by who they are."""
+        ...
+
     def learn(self, lessons: list[Lesson], valid: list[Lesson], *, keep: Keep) -> None:
         """Learn from lessons; choose on `valid` where there is something to choose."""
         ...
@@ -92,12 +100,14 @@ class LessonConfig:
     """Further draws of what is hidden of each training day; half of them in bursts. 0 or more."""
     most_targets: int = 40_000
     """Targets to learn from at most; beyond, days are drawn at random. 1 or more."""
+    practice: int = 15_000
+    """Where there are fewer, made-up people of the synthetic city are learnt from too, up to as many; 0: never."""
     without: str = "nothing"
     """Kinds of evidence left out, separated by commas: day, past, others, space; or nothing."""
 
     def __post_init__(self) -> None:
-        if self.draws < 0 or self.most_targets < 1:
-            raise ConfigError("draws must be 0 or more, most_targets 1 or more")
+        if min(self.draws, self.practice) < 0 or self.most_targets < 1:
+            raise ConfigError("draws and practice must be 0 or more, most_targets 1 or more")
         check_names("kind of evidence", self.left_out, FAMILIES)
 
     @property
@@ -127,6 +137,8 @@ class Evidential:
         self.scorer, self.lessons, self.seed = scorer, lessons, seed
         self.name = type(scorer).__name__.lower()
         self.calibration = Calibration.default()
+        self.lessons_learnt: dict[str, int] = {}
+        """How many targets `fit` has learnt from: those of one's own days, and of made-up people."""
         self._crowd: Crowd | None = None
         self._atlas: tuple[Locations, Atlas] | None = None
 
@@ -144,16 +156,15 @@ class Evidential:
         crowd, atlas = Crowd.of(train), Atlas.of(train.locations)
         self._atlas = (train.locations, atlas)
         drawn = with_draws(train, self.lessons, np.random.default_rng([self.seed, 1]))
+        lessons = list(self._lessons(drawn, crowd, atlas))
         chosen: list[Lesson] = []
         if valid is not None:
             some = some_days(valid, _MOST_VALID, np.random.default_rng([self.seed, 2]))
             chosen = list(self._lessons(some, crowd, atlas))
-        self.scorer.learn(list(self._lessons(drawn, crowd, atlas)), chosen, keep=Keep(tell, checkpoint, resume))
-        scored = [
-            Scored.of(self.scorer.score(lesson.evidence, lesson.cases), lesson.evidence, lesson.cases)
-            for lesson in chosen
-        ]
-        self.calibration = Calibration.fitted(scored)
+        more, beside = self._practice(train, int(drawn.hidden.sum()))
+        self.lessons_learnt = {"lessons": _n_targets(lessons), "made_up_lessons": _n_targets(more)}
+        self.scorer.learn(lessons + more, chosen, keep=Keep(tell, checkpoint, resume))
+        self.calibration = Calibration.fitted(self._scored(chosen), beside=self._scored(beside))
         self._crowd = crowd
         return self
 
@@ -247,6 +258,26 @@ class Evidential:
             evidence = self._gather(part, crowd, atlas)
             yield Lesson(part, evidence, evidence.position_of(part.truth, len(part.locations)))
 
+    def _practice(self, train: Cases, n_own: int) -> tuple[list[Lesson], list[Lesson]]:
+        """Where one's own targets are few: lessons of made-up people, and others of them to calibrate with."""
+        n = min(self.lessons.practice, self.lessons.most_targets) - n_own
+        if n <= 0 or not self.scorer.travels:
+            return [], []
+        rng = np.random.default_rng([self.seed, 3])
+        cases = made_up(train, n + _BESIDE, rng)
+        strangers = np.isin(cases.user, np.unique(cases.user)[::_ONE_IN_STRANGERS])
+        known, atlas = cases.rows(~strangers), Atlas.of(cases.locations)
+        crowd = Crowd.of(known)
+        drawn = with_draws(known, replace(self.lessons, most_targets=n), rng)
+        some = some_days(cases.rows(strangers), _BESIDE, rng)
+        return list(self._lessons(drawn, crowd, atlas)), list(self._lessons(some, crowd, atlas))
+
+    def _scored(self, lessons: list[Lesson]) -> list[Scored]:
+        return [
+            Scored.of(self.scorer.score(lesson.evidence, lesson.cases), lesson.evidence, lesson.cases)
+            for lesson in lessons
+        ]
+
     def _probabilities(self, evidence: Evidence, cases: Cases) -> tuple[Float64, Float64]:
         scored = Scored.of(self.scorer.score(evidence, cases), evidence, replace(cases, loc=cases.visible))
         return self.calibration.log_prob(scored)
@@ -319,6 +350,10 @@ def _libraries() -> ThreadpoolController:
 def n_cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _n_targets(lessons: list[Lesson]) -> int:
+    return sum(len(lesson.evidence) for lesson in lessons)
 
 
 def with_draws(train: Cases, how: LessonConfig, rng: np.random.Generator) -> Cases:

@@ -112,6 +112,8 @@ def train_run(
         model.fit(train, valid, tell=tell)
     else:
         model.fit(train, valid)
+    if isinstance(model, Evidential):
+        metrics |= model.lessons_learnt
     metrics["seconds"] = round(time.perf_counter() - begun, 1)
     facts = {
         "format_version": FORMAT_VERSION,

@@ -46,7 +46,7 @@ def town(seed: int, *, users: int = 10, days: int = 29) -> Cases:
 def model() -> Evidential:
     """Of many rankers, so that what one version of LightGBM draws does not decide."""
     scorer = Boost(BoostConfig(rankers=8, rounds=30, leaves=15, min_leaf=20, lr=0.1), seed=0)
-    return Evidential(scorer, LessonConfig(draws=0), seed=0).fit(town(0))
+    return Evidential(scorer, LessonConfig(draws=0, practice=0), seed=0).fit(town(0))
 
 
 def last_day(days: list[list[str]]) -> Cases:
