@@ -138,6 +138,8 @@ def slowly(cases: Cases, train: Cases, row: int, slot: int) -> dict[int, dict[st
     if known and prev != following:
         candidates |= {*near(middle, 10)}
     pairs = [pair for day in days for pair in pairwise(day) if MISSING not in pair]
+    steps = [a != b for a, b in pairwise(today[s] for s in sorted(today))]
+    returns = 1 + sum(steps) - len({*today.values()}) if today else nan
     question = {
         "slot": slot * 24 / cases.n_slots,
         "weekday": cases.date[row].item().weekday(),
@@ -147,6 +149,10 @@ def slowly(cases: Cases, train: Cases, row: int, slot: int) -> dict[int, dict[st
         "km_sides": kilometres(at, prev, following),
         "n_seen": len(today),
         "n_places_day": len({*today.values()}),
+        "changes": sum(steps) / len(steps) if steps else nan,
+        "most_share": max(Counter(today.values()).values()) / len(today) if today else nan,
+        "returns": returns,
+        "returns_share": returns / (1 + sum(steps)),
         "n_days_past": len(days),
         "n_play": len(in_play),
         "stay": (sum(a == b for a, b in pairs) + 1) / (len(pairs) + 2),
@@ -197,6 +203,23 @@ def test_candidates_and_numbers_are_what_the_descriptions_say(seed: int, monkeyp
     monkeypatch.setattr(module, "_POPULAR", 0)
     train = people(seed)
     check(people(seed + 50), train.rows(train.user < "u3"))  # the others are strangers
+
+
+@pytest.mark.parametrize(
+    ("today", "wanted"),
+    [
+        ("A . B A b C A .", (1.0, 3 / 5, 2.0, 2 / 5)),  # to and fro
+        ("A A a . A B B C", (2 / 5, 3 / 6, 0.0, 0.0)),  # on and on
+        (". . a B . . . .", (nan, 1.0, 0.0, 0.0)),
+        (". . a . . . . .", (nan, nan, nan, nan)),
+    ],
+)
+def test_a_restless_day_is_told_from_a_quiet_one(today: str, wanted: tuple[float, ...]) -> None:
+    evidence = evidence_of(asked({"a": ["A B C A B C A B", today]}), asked({"b": ["A B C D . . . ."]}))
+    names = ("changes", "most_share", "returns", "returns_share")
+    found = evidence.values[:, [NAMES.index(name) for name in names]]
+    assert len(found) > 0
+    assert found == pytest.approx(np.broadcast_to(wanted, found.shape), nan_ok=True)
 
 
 @pytest.mark.parametrize("centres", [0.0, 0.1, 0.6, 1.0])

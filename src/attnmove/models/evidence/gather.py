@@ -100,7 +100,7 @@ def gather(cases: Cases, crowd: Crowd, atlas: Atlas) -> Evidence:
     rest = dict(zip(("crowd", "crowd_now", "crowd_people"), visits, strict=True))
     near, life = nearby_clues(asked, play, pairs, told, key, atlas)
     rest |= near | _space_clues(asked, target, place, between, atlas)
-    question = _target_clues(cases, asked, play, atlas) | life | pace(asked, atlas)
+    question = _target_clues(cases, asked, play, atlas) | _restlessness(asked, play) | life | pace(asked, atlas)
     rest |= {name: value[target] for name, value in question.items()}
     for name, moves in (("from_prev", leaving), ("to_next", arriving)):
         rest |= _move_clues(name, moves, key, n)
@@ -242,3 +242,23 @@ def _target_clues(cases: Cases, asked: Asked, play: Play, atlas: Atlas) -> Clues
         "n_play": np.diff(play.start)[asked.row],
         "stay": stay[asked.row],
     }
+
+
+def _restlessness(asked: Asked, play: Play) -> Clues:
+    """How the day of each target goes from place to place: where it goes to and fro, the place next in time says less,
+    and the place of most of the day more."""
+    row, slot = np.nonzero(play.today != MISSING)
+    entry, n_rows = play.today[row, slot], len(play.visible)
+    is_new = np.diff(entry, prepend=MISSING) != 0  # no two rows share an entry
+    n_seen, n_stays = np.bincount(row, minlength=n_rows), np.bincount(row, is_new, n_rows)
+    count = np.bincount(entry, minlength=len(play.place))
+    most = np.zeros(n_rows, dtype=np.int64)
+    np.maximum.at(most, play.row, count)
+    returns = np.where(n_seen > 0, n_stays - np.bincount(play.row, count > 0, n_rows), np.nan)
+    of_day = {
+        "changes": np.where(n_seen > 1, (n_stays - 1) / np.maximum(1, n_seen - 1), np.nan),
+        "most_share": np.where(n_seen > 0, most / np.maximum(1, n_seen), np.nan),
+        "returns": returns,
+        "returns_share": returns / np.maximum(1, n_stays),
+    }
+    return {name: value[asked.row] for name, value in of_day.items()}
