@@ -137,10 +137,13 @@ def test_a_dataset_is_measured_without_the_relational_libraries(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
 
 
-def test_a_run_is_trained_without_the_relational_libraries(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "how", ["--model vote", "--model boost --set rounds=2 --set rankers=1 --set draws=0 --set practice=300"]
+)
+def test_a_run_is_trained_without_the_relational_libraries(how: str, tmp_path: Path) -> None:
     folder, run = str(write_small(tmp_path / "small")), str(tmp_path / "run")
     code = WITHOUT_RELATIONAL + (
-        f"from attnmove.cli import app\napp(['train', {folder!r}, '--model', 'vote', '-o', {run!r}])\n"
+        f"from attnmove.cli import app\napp(['train', {folder!r}, '-o', {run!r}, *{how.split()!r}])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from attnmove.models.evidence.atlas import Atlas
 from attnmove.nouns import MINUTES_PER_DAY, MISSING, Cases, Days, Float64, Int64, Locations
 from attnmove.prep.hide import redraw
 from attnmove.prep.history import history_rows
+from attnmove.space.grid import Grid
 
 _LEAST_PEOPLE = 64
 _TARGETS_A_PERSON = 100
@@ -61,8 +62,6 @@ def _cell_m(locations: Locations) -> float:
 
 def _folded(people: int, n_slots: int, cell_m: float, *, seed: int) -> tuple[Days, Locations]:
     """The days that show enough; a slot is where the phone reported last in it."""
-    from attnmove.space.grid import Grid  # shapely is loaded when somebody practises
-
     names: list[str] = []
     columns: list[tuple[Int64, Int64, Float64, Float64]] = []
     for chunk in synthesize(people, _N_DAYS, seed=seed, start=_MONDAY, city=_CITY):
@@ -78,7 +77,8 @@ def _folded(people: int, n_slots: int, cell_m: float, *, seed: int) -> tuple[Day
         )
         names += user.dictionary.to_pylist()
     who, minute, lon, lat = (np.concatenate(column) for column in zip(*columns, strict=True))
-    keys, place = np.unique(Grid(cell_m).keys(lon, lat), return_inverse=True)
+    cells = Grid(cell_m)
+    keys, place = np.unique(cells.keys(lon, lat), return_inverse=True)
     grid = np.full((len(names), _N_DAYS, n_slots), MISSING, dtype=np.int32)
     within = (minute >= 0) & (minute < _N_DAYS * MINUTES_PER_DAY)
     day, rest = np.divmod(minute[within], MINUTES_PER_DAY)
@@ -86,6 +86,5 @@ def _folded(people: int, n_slots: int, cell_m: float, *, seed: int) -> tuple[Day
     user, day = np.nonzero((grid != MISSING).sum(axis=2) >= max(2, n_slots // 4))
     loc = grid[user, day]
     split = np.full(len(loc), "train", dtype=object)
-    return Days(np.array(names, dtype=object)[user], np.datetime64(_MONDAY) + day, loc, split), Grid(cell_m).locations(
-        keys
-    )
+    days = Days(np.array(names, dtype=object)[user], np.datetime64(_MONDAY) + day, loc, split)
+    return days, cells.centres(keys)

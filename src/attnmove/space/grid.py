@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import shapely
 
 from attnmove.errors import ConfigError
 from attnmove.nouns import EARTH_RADIUS_M, Float64, Int64, Locations
@@ -81,23 +80,34 @@ class Grid:
 
     def locations(self, keys: Int64) -> Locations:
         """Cells named `row:column`, with their longitude-latitude rectangles; raises DataError for an unknown key."""
-        keys = np.asarray(keys, dtype=np.int64)
-        row, column = np.divmod(keys, KEY_STRIDE)
-        n_cols = self._n_cols(row)
-        refuse_unknown(keys, (row >= 0) & (row < self.n_rows) & (column < n_cols), self.spec)
-        west, east = column / n_cols * 360 - 180, (column + 1) / n_cols * 360 - 180
-        south, north = row / self.n_rows * 180 - 90, (row + 1) / self.n_rows * 180 - 90
+        import shapely  # keys and centres are asked for where it is not installed, too
+
+        bare, (west, south, east, north) = self.centres(keys), self._sides(keys)
+        return replace(bare, geometry=shapely.to_wkb(shapely.box(west, south, east, north)).tolist())
+
+    def centres(self, keys: Int64) -> Locations:
+        """The same without the rectangles."""
+        west, south, east, north = self._sides(keys)
+        row, column = np.divmod(np.asarray(keys, dtype=np.int64), KEY_STRIDE)
         return Locations(
             name=np.array([f"{r}:{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object),
             lon=(west + east) / 2,
             lat=(south + north) / 2,
-            key=keys,
-            geometry=shapely.to_wkb(shapely.box(west, south, east, north)).tolist(),
+            key=np.asarray(keys, dtype=np.int64),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The kind and the size of a cell."""
         return {"kind": "grid", "cell_m": self.cell_m}
+
+    def _sides(self, keys: Int64) -> tuple[Float64, Float64, Float64, Float64]:
+        """West, south, east and north in degrees; raises DataError for an unknown key."""
+        keys = np.asarray(keys, dtype=np.int64)
+        row, column = np.divmod(keys, KEY_STRIDE)
+        n_cols = self._n_cols(row)
+        refuse_unknown(keys, (row >= 0) & (row < self.n_rows) & (column < n_cols), self.spec)
+        west, east = column / n_cols * 360 - 180, (column + 1) / n_cols * 360 - 180
+        return west, row / self.n_rows * 180 - 90, east, (row + 1) / self.n_rows * 180 - 90
 
     def _n_cols(self, row: Float64 | Int64) -> Float64:
         middle = (row + 0.5) / self.n_rows * 180 - 90
