@@ -266,9 +266,15 @@ def often(results: Path, dataset: str) -> str:
 
 def beyond(results: Path, dataset: str) -> str:
     """A row a variant and model."""
-    rows = sorted(_test(results / "beyond.csv", dataset), key=lambda row: (row["settings"], row["model"]))
+
+    def what(row: Row) -> str:
+        """The variant first, then what else is set."""
+        words = sorted(row["settings"].split(), key=lambda word: word.startswith("practice"))
+        return ", ".join(words).replace("=", " ")
+
+    rows = sorted(_test(results / "beyond.csv", dataset), key=lambda row: (what(row), row["model"]))
     columns = {
-        "what": [row["settings"].replace("=", " ") for row in rows],
+        "what": [what(row) for row in rows],
         "n": [f"{row['n']:,}" for row in rows],
         "model": [row["model"] for row in rows],
     }
