@@ -130,7 +130,9 @@ class BoostedTrees:
         if not np.isin(made.decision_type, _DECISION_TYPES).all():
             raise RunError("trees with splits that are not on numbers")
         made._check_walks()
-        return made
+        if not Walks.fit_in_memory(made.num_leaves):
+            raise RunError("trees of more leaves than can be answered from")
+        return replace(made, **{name: arrays[name].astype(dtype) for name, dtype in _ARRAYS.items()})
 
     def _check_walks(self) -> None:
         n_nodes = self.num_leaves.astype(np.int64) - 1
