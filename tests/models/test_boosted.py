@@ -258,6 +258,28 @@ def test_a_child_in_another_tree_is_refused() -> None:
         BoostedTrees.restored(replace(two, left_child=np.array([1, 2, 1, -1])).state(), n_features=3)
 
 
+def test_arrays_of_other_widths_are_taken_for_what_they_say() -> None:
+    x = np.array([[0.5, -0.25, 0]], dtype=np.float32)
+    wide = by_hand(left_child=np.array([1, -1], dtype=np.int64), threshold=np.array([0.5, -0.25], dtype=np.float32))
+    assert wide.left_child.dtype == wide.right_child.dtype == np.int32
+    assert wide.predict(x).tolist() == by_hand().predict(x).tolist()
+
+
+def test_a_tree_of_more_leaves_than_memory_has_room_for_is_refused() -> None:
+    n = 70_000
+    chain: dict[str, Any] = {
+        "num_leaves": np.array([n], dtype=np.int32),
+        "split_feature": np.zeros(n - 1, dtype=np.int32),
+        "threshold": np.zeros(n - 1),
+        "decision_type": np.full(n - 1, 8, dtype=np.int8),
+        "left_child": ~np.arange(n - 1, dtype=np.int32),
+        "right_child": np.append(np.arange(1, n - 1), ~(n - 1)).astype(np.int32),
+        "leaf_value": np.zeros(n),
+    }
+    with pytest.raises(RunError, match="more leaves than"):
+        BoostedTrees.restored(chain, n_features=3)
+
+
 def test_a_missing_array_is_refused() -> None:
     state = dict(by_hand().state())
     del state["leaf_value"]
