@@ -37,6 +37,15 @@ def test_models_lists_every_model() -> None:
     assert all(name in shown for name in ("nearest", "rule", "visible slots vote"))
 
 
+@pytest.mark.parametrize(("practice", "said"), [(400, True), (0, False)])
+def test_train_says_when_made_up_people_helped(dataset: Path, tmp_path: Path, practice: int, said: bool) -> None:
+    small = ("--set", "rounds=2", "--set", "rankers=1", "--set", "draws=0")
+    made = run("train", dataset, "-o", tmp_path / "run", *small, "--set", f"practice={practice}")
+    assert ("days of made-up people helped" in made.stderr) == said
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert (kept["made_up_lessons"] > 0) == said
+
+
 def test_evaluate_prints_a_row_for_each_model_and_slice(dataset: Path) -> None:
     shown = run("evaluate", dataset, "nearest", "vote", "--by", "gap,hour", "--intervals").stdout
     assert "…" not in shown

@@ -125,6 +125,10 @@ def train(
     if made.metrics["interrupted"]:
         err.print(f"{escape(str(run))} holds the best of {made.metrics['epochs']} epochs; --resume goes on")
         raise Stopped
+    if made.metrics.get("made_up_lessons"):
+        err.print(
+            "there is little to learn from here: days of made-up people helped; --set practice=0 does without them"
+        )
     if not as_json:
         out.print(
             f"measure it: attnmove evaluate {escape(str(dataset))} {escape(str(run))} nearest vote", soft_wrap=True
