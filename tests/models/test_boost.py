@@ -113,7 +113,17 @@ def test_leaves_beyond_all_scores_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"rounds": 0}, {"leaves": 1}, {"columns": 0.0}, {"rows": 1.5}, {"lr": 0.0}, {"l2": -1.0}]
+    "wrong",
+    [
+        {"rounds": 0},
+        {"leaves": 1},
+        {"leaves": 4096},
+        {"rounds": 10**12},
+        {"columns": 0.0},
+        {"rows": 1.5},
+        {"lr": 0.0},
+        {"l2": -1.0},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="boost"):

@@ -18,6 +18,7 @@ from attnmove.models.evidence.features import NAMES, column
 from attnmove.models.evidence.gather import Evidence
 from attnmove.models.evidential import Keep, Lesson, Tell
 from attnmove.models.ranking import leading, leading_of
+from attnmove.models.walks import Walks
 from attnmove.nouns import MISSING, Cases, Float32, Float64, Int64
 
 _CHECKS = 6
@@ -59,6 +60,8 @@ class BoostConfig:
     def __post_init__(self) -> None:
         if min(self.rankers, self.rounds, self.min_leaf) < 1 or self.leaves < 2:
             raise ConfigError("boost: rankers, rounds and min_leaf must be 1 or more, leaves 2 or more")
+        if not Walks.fit_in_memory(self.rankers * self.rounds * (self.leaves - 1), self.leaves):
+            raise ConfigError("boost: so many trees of so many leaves need too much memory; ask for fewer leaves")
         if not (0 < self.columns <= 1 and 0 < self.rows <= 1 and self.lr > 0 and self.l2 >= 0):
             raise ConfigError("boost: columns and rows must be above 0 and at most 1, lr above 0, l2 0 or more")
 

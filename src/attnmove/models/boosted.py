@@ -130,7 +130,7 @@ class BoostedTrees:
         if not np.isin(made.decision_type, _DECISION_TYPES).all():
             raise RunError("trees with splits that are not on numbers")
         made._check_walks()
-        if not Walks.fit_in_memory(made.num_leaves):
+        if not Walks.fit_in_memory(n_leaves - n_trees, int(made.num_leaves.max())):
             raise RunError("trees of more leaves than can be answered from")
         return replace(made, **{name: arrays[name].astype(dtype) for name, dtype in _ARRAYS.items()})
 

@@ -52,11 +52,10 @@ class Walks:
     """(trees + 1,) the leaves of a tree are value[leaf[t]] … value[leaf[t + 1] - 1], from left to right."""
     value: Float64
 
-    @classmethod
-    def fit_in_memory(cls, num_leaves: Int32) -> bool:
-        """Whether the bits of trees of so many leaves do: every tree has as many as the largest."""
-        n_leaves = num_leaves.astype(np.int64)
-        return int((n_leaves - 1).sum()) * _words(n_leaves) <= _MOST_WORDS
+    @staticmethod
+    def fit_in_memory(n_splits: int, largest: int) -> bool:
+        """Whether the bits of so many splits do, where the largest tree has so many leaves: every split has as many."""
+        return n_splits * _words(largest) <= _MOST_WORDS
 
     @classmethod
     def of(cls, trees: BoostedTrees) -> Walks:
@@ -64,7 +63,7 @@ class Walks:
         n_leaves = trees.num_leaves.astype(np.int64)
         leaf = np.concatenate([[0], np.cumsum(n_leaves)])
         split = leaf - np.arange(len(leaf))
-        left = np.full((split[-1], _words(n_leaves)), _ALL, dtype=np.uint32)
+        left = np.full((split[-1], _words(int(n_leaves.max()))), _ALL, dtype=np.uint32)
         place = np.zeros(leaf[-1], dtype=np.int64)
         _rule_out(split, leaf, trees.left_child, trees.right_child, left, place)
         value = np.empty(leaf[-1])
@@ -90,9 +89,9 @@ class Walks:
         )  # fmt: skip
 
 
-def _words(n_leaves: Int64) -> int:
-    """Words that hold a bit for each leaf of the largest tree."""
-    return -(-int(n_leaves.max()) // _BITS)
+def _words(n_leaves: int) -> int:
+    """Words that hold a bit for each of so many leaves."""
+    return -(-n_leaves // _BITS)
 
 
 def _sends_nan_left(trees: BoostedTrees) -> Bool:
