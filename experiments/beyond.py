@@ -4,8 +4,8 @@ Each fit is asked on the test days; `settings` of a row says what is different: 
 each asked with a model that learnt from the other), `users=0.25` (a share of the users to learn from and to choose on),
 `days=0.25` (a share of each user's training days to learn from; all validation days to choose on), `gaps=burst` or
 `gaps=night` (other slots hidden, as many of a day), `hide=0.8` (such a share of a day's known slots hidden; the model
-learns from, and is calibrated on, days with as many as ever). `practice=0` beside it: nobody made up is learnt from
-where there is little else.
+learns from, and is calibrated on, days with as many as ever), `past=2` (of the earlier days only so many, the last,
+are known of the user who asks). `practice=0` beside it: nobody made up is learnt from where there is little else.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ FEW = (0.125, 0.25)
 """So little to learn from that boost practises on made-up people, too."""
 GAPS = ("burst", "night")
 HIDE = (0.2, 0.4, 0.6, 0.8)
+PAST = (0, 1, 2, 4, 8)
 PLAN = (
     Task(MODELS, settings={"unseen": PARTS}),
     *(Task(("boost",), settings={what: share}) for what in ("users", "days") for share in SHARES),
     *(Task(("boost",), settings={what: share, "practice": 0}) for what in ("users", "days") for share in FEW),
     *(Task(MODELS, settings={"gaps": gaps}) for gaps in GAPS),
     *(Task(MODELS, settings={"hide": share}) for share in HIDE),
+    *(Task(("boost",), settings={"past": days}) for days in PAST),
 )
 SEEDS = 3
 
@@ -113,6 +115,9 @@ def variants(dataset: Dataset, job: Job) -> Iterator[Asking]:
         yield Asking(
             train, valid, with_hidden(test, float(str(value)), np.random.default_rng([13, job.seed])), usual=True
         )
+    elif what == "past":
+        few = replace(test, first=np.maximum(test.first, test.end - int(str(value))))
+        yield Asking(train, valid, few, usual=True)
     else:
         rng = np.random.default_rng([7, job.seed])
         yield Asking(train, *(with_gaps(cases, str(value), rng) for cases in (valid, test)))

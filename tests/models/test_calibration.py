@@ -147,7 +147,7 @@ def test_parts_are_fitted_as_one() -> None:
     assert np.allclose(Calibration.fitted(parts).parameter, Calibration.fitted([whole]).parameter, atol=1e-3)
 
 
-@pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (199, False), (200, True)])
+@pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (99, False), (100, True)])
 def test_with_too_few_known_truths_nothing_is_learnt(n_known: int, learnt: bool) -> None:
     part = drawn(scored([4] * 300), Calibration(np.array([1.5, 1.0, 0, 0, 0, 0, 0, 0])))
     few = Scored(part.score, part.start, part.signs, part.is_all, part.truth, np.arange(300) < n_known)
@@ -157,7 +157,7 @@ def test_with_too_few_known_truths_nothing_is_learnt(n_known: int, learnt: bool)
 
 
 @pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (99, False), (100, True)])
-def test_others_beside_them_steady_few_and_do_not_decide_for_fewer(n_known: int, learnt: bool) -> None:
+def test_others_beside_them_count_as_much_and_do_not_decide_for_few(n_known: int, learnt: bool) -> None:
     part = drawn(scored([4] * 300), Calibration(np.array([1.5, 1.0, 0, 0, 0, 0, 0, 0])))
     few = Scored(part.score, part.start, part.signs, part.is_all, part.truth, np.arange(300) < n_known)
     many = drawn(scored([4] * 900, seed=5), Calibration(np.array([0.0, -1.0, 0, 0, 0, 0, 0, 0])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,12 +14,22 @@ from threadpoolctl import threadpool_info
 from attnmove.errors import ConfigError, DataError, NotFittedError, RunError
 from attnmove.models import evidential as evidential_module
 from attnmove.models.boost import Boost, BoostConfig
+from attnmove.models.calibration import Calibration, Scored
 from attnmove.models.contract import State
 from attnmove.models.evidence import gather as gather_module
 from attnmove.models.evidence.atlas import Atlas
 from attnmove.models.evidence.features import ABSENT, FAMILIES, columns_of
 from attnmove.models.evidence.gather import Evidence, gather
-from attnmove.models.evidential import Answers, Evidential, Keep, Lesson, LessonConfig, Scorer, with_draws
+from attnmove.models.evidential import (
+    Answers,
+    Evidential,
+    Keep,
+    Lesson,
+    LessonConfig,
+    Scorer,
+    as_newcomers,
+    with_draws,
+)
 from attnmove.models.practice import made_up
 from attnmove.nouns import MISSING, Bool, Cases, Float64
 from builders import asked
@@ -229,6 +239,29 @@ def test_lessons_have_no_more_targets_than_allowed(most: int) -> None:
     assert drawn.hidden.sum() >= min(most, 4 * train.hidden.sum() // 2) - largest or most == 1
     again = with_draws(train, LessonConfig(draws=3, most_targets=most), np.random.default_rng(1))
     assert np.array_equal(again.hidden, drawn.hidden)
+
+
+def test_newcomers_know_the_last_of_their_days_only() -> None:
+    cases = people(6).rows(np.tile(np.arange(30), 400))
+    n = cases.end - cases.first
+    new = as_newcomers(cases, np.random.default_rng(0))
+    left = new.end - new.first
+    assert np.array_equal(new.end, cases.end)
+    assert (left[n > 0] < n[n > 0]).all() and not left[n == 0].any()
+    counts = np.bincount(left[n == 5])  # of five days: none to four
+    assert len(counts) == 5 and (np.diff(counts) < 0).all()
+    assert len(as_newcomers(cases.rows(np.arange(0)), np.random.default_rng(1))) == 0
+
+
+def test_confidence_is_learnt_from_newcomers_too_and_what_to_choose_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard_of: list[list[Scored]] = []
+    monkeypatch.setattr(Calibration, "fitted", lambda own, *, beside: heard_of.extend((own, beside)))
+    listener, valid = Listener(), people(8)
+    Evidential(listener, LessonConfig(draws=0, practice=0), seed=0).fit(people(7), valid)
+    assert [sum(len(part.known) for part in parts) for parts in heard_of] == [valid.hidden.sum()] * 2
+    own, new = (np.concatenate([part.signs[:, 1] for part in parts]) for parts in heard_of)
+    assert (new <= own).all() and (new < own).mean() > 0.5  # days known
+    assert np.array_equal(np.concatenate([lesson.cases.first for lesson in listener.valid]), valid.first)
 
 
 class Listener:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -157,14 +157,14 @@ class Evidential:
         self._atlas = (train.locations, atlas)
         drawn = with_draws(train, self.lessons, np.random.default_rng([self.seed, 1]))
         lessons = list(self._lessons(drawn, crowd, atlas))
-        chosen: list[Lesson] = []
-        if valid is not None:
-            some = some_days(valid, _MOST_VALID, np.random.default_rng([self.seed, 2]))
-            chosen = list(self._lessons(some, crowd, atlas))
+        rng = np.random.default_rng([self.seed, 2])
+        some = train.rows(np.arange(0)) if valid is None else some_days(valid, _MOST_VALID, rng)
+        chosen = list(self._lessons(some, crowd, atlas))
         more, beside = self._practice(train, int(drawn.hidden.sum()))
         self.lessons_learnt = {"lessons": _n_targets(lessons), "made_up_lessons": _n_targets(more)}
         self.scorer.learn(lessons + more, chosen, keep=Keep(tell, checkpoint, resume))
-        self.calibration = Calibration.fitted(self._scored(chosen), beside=self._scored(beside))
+        new = self._lessons(as_newcomers(some, rng), crowd, atlas)
+        self.calibration = Calibration.fitted(self._scored(chosen), beside=self._scored(chain(new, beside)))
         self._crowd = crowd
         return self
 
@@ -272,7 +272,7 @@ class Evidential:
         some = some_days(cases.rows(strangers), _BESIDE, rng)
         return list(self._lessons(drawn, crowd, atlas)), list(self._lessons(some, crowd, atlas))
 
-    def _scored(self, lessons: list[Lesson]) -> list[Scored]:
+    def _scored(self, lessons: Iterable[Lesson]) -> list[Scored]:
         return [
             Scored.of(self.scorer.score(lesson.evidence, lesson.cases), lesson.evidence, lesson.cases)
             for lesson in lessons
@@ -374,3 +374,13 @@ def some_days(cases: Cases, most_targets: int, rng: np.random.Generator) -> Case
     n = cases.hidden.sum(axis=1)
     order = rng.permutation(len(cases))
     return cases.rows(np.sort(order[np.cumsum(n[order]) <= max(most_targets, n.max(initial=0))]))
+
+
+def as_newcomers(cases: Cases, rng: np.random.Generator) -> Cases:
+    """The cases as if their users had come lately: of n earlier days the last 0 to n - 1 are known, few more often.
+
+    The history rows stay as they are: evidence is of the days themselves.
+    """
+    n = cases.end - cases.first
+    known = np.exp(rng.random(len(n)) * np.log1p(n)).astype(np.int64) - 1
+    return replace(cases, first=cases.end - known)
