@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -247,9 +247,11 @@ def test_newcomers_know_the_last_of_their_days_only() -> None:
     new = as_newcomers(cases, np.random.default_rng(0))
     left = new.end - new.first
     assert np.array_equal(new.end, cases.end)
-    assert (left[n > 0] < n[n > 0]).all() and not left[n == 0].any()
+    assert (left[n > 0] < n[n > 0]).all()
+    assert not left[n == 0].any()
     counts = np.bincount(left[n == 5])  # of five days: none to four
-    assert len(counts) == 5 and (np.diff(counts) < 0).all()
+    assert len(counts) == 5
+    assert (np.diff(counts) < 0).all()
     assert len(as_newcomers(cases.rows(np.arange(0)), np.random.default_rng(1))) == 0
 
 
@@ -260,7 +262,8 @@ def test_confidence_is_learnt_from_newcomers_too_and_what_to_choose_is_not(monke
     Evidential(listener, LessonConfig(draws=0, practice=0), seed=0).fit(people(7), valid)
     assert [sum(len(part.known) for part in parts) for parts in heard_of] == [valid.hidden.sum()] * 2
     own, new = (np.concatenate([part.signs[:, 1] for part in parts]) for parts in heard_of)
-    assert (new <= own).all() and (new < own).mean() > 0.5  # days known
+    assert (new <= own).all()  # days known
+    assert (new < own).mean() > 0.5
     assert np.array_equal(np.concatenate([lesson.cases.first for lesson in listener.valid]), valid.first)
 
 
