@@ -102,8 +102,7 @@ def train(
     from attnmove.prep.dataset import read_dataset
 
     settings = parse_settings(pairs or [], config)
-    epochs = settings_of(model, settings).get("epochs", 1)
-    with training(epochs) as tell:
+    with training(settings_of(model, settings).get("epochs")) as tell:
         made = train_run(
             read_dataset(dataset),
             model,

@@ -83,24 +83,22 @@ def steps(total: int | None) -> Iterator[Any]:
 
 
 @contextmanager
-def training(epochs: int) -> Iterator[Any]:
-    """A bar of epochs with the loss, what validation says, and the time left; None where nobody looks."""
-    columns = (
-        TextColumn("epoch"),
-        BarColumn(),
-        TextColumn("{task.completed:.1f}/{task.total:.0f}"),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with _task(*columns, total=epochs) as update:
+def training(epochs: int | None) -> Iterator[Any]:
+    """A bar of epochs with the loss, what validation says, and the time left; None where nobody looks.
+
+    A model without epochs fills it by the share that is done, or leaves it moving.
+    """
+    count = "training" if epochs is None else "epoch {task.completed:.1f}/{task.total:.0f}"
+    columns = (TextColumn(count), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn("left"))
+    with _task(*columns, TimeRemainingColumn(), total=epochs) as update:
+        if epochs is None:
+            update(description="")
 
         def tell(now: dict[str, float]) -> None:
             text = f"loss {now['loss']:.3f}  " if "loss" in now else ""
             if "valid_recall" in now:
                 text += f"valid recall {now['valid_recall']:.3f}, MAP {now['valid_map']:.3f}"
-            update(completed=now["epoch"], description=text)
+            update(completed=now["epoch"], total=epochs or 1, description=text)
 
         yield tell if err.is_terminal else None
 

@@ -100,7 +100,7 @@ def train_run(
     train = dataset.cases("train", protocol=protocol)
     valid = dataset.cases("valid", protocol=protocol)
     if len(train) == 0:
-        raise RunError("the dataset has no training days; prepare more days, or with a lower --min-days")
+        raise RunError("the dataset has no training days; prepare it from more days of the same people")
     begun = time.perf_counter()
     log: list[dict[str, float]] = []
     metrics: dict[str, Any] = {"interrupted": False}
