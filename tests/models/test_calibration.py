@@ -147,17 +147,28 @@ def test_parts_are_fitted_as_one() -> None:
     assert np.allclose(Calibration.fitted(parts).parameter, Calibration.fitted([whole]).parameter, atol=1e-3)
 
 
-@pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (99, False), (100, True)])
+@pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (199, False), (200, True)])
 def test_with_too_few_known_truths_nothing_is_learnt(n_known: int, learnt: bool) -> None:
     part = drawn(scored([4] * 300), Calibration(np.array([1.5, 1.0, 0, 0, 0, 0, 0, 0])))
     few = Scored(part.score, part.start, part.signs, part.is_all, part.truth, np.arange(300) < n_known)
     default = Calibration.default().parameter
     assert np.array_equal(Calibration.fitted([few]).parameter, default) != learnt
+    assert np.array_equal(Calibration.fitted([few], again=[part]).parameter, default) != learnt  # no more for that
     assert np.array_equal(Calibration.fitted([]).parameter, default)
 
 
+def test_the_same_targets_asked_otherwise_count_as_much() -> None:
+    one, other = (
+        drawn(scored([4] * 300, seed=seed), Calibration(np.array([level] + [0.0] * 7)))
+        for seed, level in ((1, 0.5), (2, 1.5))
+    )
+    found, alone = Calibration.fitted([one], again=[other]), Calibration.fitted([one])
+    assert np.array_equal(found.parameter, Calibration.fitted([one, other]).parameter)
+    assert not np.array_equal(found.parameter, alone.parameter)
+
+
 @pytest.mark.parametrize(("n_known", "learnt"), [(0, False), (99, False), (100, True)])
-def test_others_beside_them_count_as_much_and_do_not_decide_for_few(n_known: int, learnt: bool) -> None:
+def test_others_beside_them_steady_few_and_do_not_decide_for_fewer(n_known: int, learnt: bool) -> None:
     part = drawn(scored([4] * 300), Calibration(np.array([1.5, 1.0, 0, 0, 0, 0, 0, 0])))
     few = Scored(part.score, part.start, part.signs, part.is_all, part.truth, np.arange(300) < n_known)
     many = drawn(scored([4] * 900, seed=5), Calibration(np.array([0.0, -1.0, 0, 0, 0, 0, 0, 0])))

@@ -257,11 +257,12 @@ def test_newcomers_know_the_last_of_their_days_only() -> None:
 
 def test_confidence_is_learnt_from_newcomers_too_and_what_to_choose_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     heard_of: list[list[Scored]] = []
-    monkeypatch.setattr(Calibration, "fitted", lambda own, *, beside: heard_of.extend((own, beside)))
+    monkeypatch.setattr(Calibration, "fitted", lambda own, *, again, beside: heard_of.extend((own, again, beside)))
     listener, valid = Listener(), people(8)
     Evidential(listener, LessonConfig(draws=0, practice=0), seed=0).fit(people(7), valid)
-    assert [sum(len(part.known) for part in parts) for parts in heard_of] == [valid.hidden.sum()] * 2
-    own, new = (np.concatenate([part.signs[:, 1] for part in parts]) for parts in heard_of)
+    n = valid.hidden.sum()
+    assert [sum(len(part.known) for part in parts) for parts in heard_of] == [n, n, 0]
+    own, new = (np.concatenate([part.signs[:, 1] for part in parts]) for parts in heard_of[:2])
     assert (new <= own).all()  # days known
     assert (new < own).mean() > 0.5
     assert np.array_equal(np.concatenate([lesson.cases.first for lesson in listener.valid]), valid.first)

@@ -89,7 +89,13 @@ def training(epochs: int | None) -> Iterator[Any]:
     A model without epochs fills it by the share that is done, or leaves it moving.
     """
     count = "training" if epochs is None else "epoch {task.completed:.1f}/{task.total:.0f}"
-    columns = (TextColumn(count), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn("left"))
+    columns = (
+        TextColumn(count),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+    )
     with _task(*columns, TimeRemainingColumn(), total=epochs) as update:
         if epochs is None:
             update(description="")

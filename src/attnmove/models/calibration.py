@@ -15,8 +15,8 @@ from attnmove.models.evidence.gather import Evidence
 from attnmove.models.ranking import leading
 from attnmove.nouns import MISSING, Bool, Cases, Float32, Float64, Int64
 
-_LEAST_TARGETS = 100
-"""Validation targets from which on there is something to learn."""
+_LEAST_TARGETS, _LEAST_BESIDE = 200, 100
+"""Validation targets from which on there is something to learn; and where others stand beside them."""
 _SOFT = 1e-3
 """Pull of the parameters towards their defaults, a little."""
 _DEFAULT = np.array([0.0, -3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -56,16 +56,17 @@ class Calibration:
         return cls(_DEFAULT)
 
     @classmethod
-    def fitted(cls, parts: list[Scored], *, beside: Sequence[Scored] = ()) -> Calibration:
+    def fitted(cls, parts: list[Scored], *, again: Sequence[Scored] = (), beside: Sequence[Scored] = ()) -> Calibration:
         """The most likely parameters for scored candidates whose truth is known.
 
-        Others `beside` them count as much, but with too few of one's own the default is better.
+        The same targets may be there `again`, asked otherwise. Others `beside` them steady what few would leave to
+        chance; with too few of one's own the default is better.
         """
         from scipy.optimize import minimize
 
-        if sum(int(part.known.sum()) for part in parts) < _LEAST_TARGETS:
+        if sum(int(part.known.sum()) for part in parts) < (_LEAST_BESIDE if beside else _LEAST_TARGETS):
             return cls.default()
-        parts = [*parts, *beside]
+        parts = [*parts, *again, *beside]
         n = sum(int(part.known.sum()) for part in parts)
 
         def loss(parameter: Float64) -> float:

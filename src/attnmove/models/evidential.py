@@ -164,7 +164,8 @@ class Evidential:
         self.lessons_learnt = {"lessons": _n_targets(lessons), "made_up_lessons": _n_targets(more)}
         self.scorer.learn(lessons + more, chosen, keep=Keep(tell, checkpoint, resume))
         new = self._lessons(as_newcomers(some, rng), crowd, atlas)
-        self.calibration = Calibration.fitted(self._scored(chosen), beside=self._scored(chain(new, beside)))
+        own, again, others = (self._scored(part) for part in (chosen, new, beside))
+        self.calibration = Calibration.fitted(own, again=again, beside=others)
         self._crowd = crowd
         return self
 
