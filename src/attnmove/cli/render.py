@@ -31,7 +31,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines in
 
 
 @contextmanager
-def _task(*columns: Any, total: float | None) -> Iterator[Callable[..., None]]:
+def _task(*columns: Any, total: float | None, says: str = "starting") -> Iterator[Callable[..., None]]:
     """A display of one task on standard error, gone when done; takes what `Progress.update` takes.
 
     Where nobody looks nothing is shown.
@@ -40,7 +40,7 @@ def _task(*columns: Any, total: float | None) -> Iterator[Callable[..., None]]:
         yield lambda **_: None
         return
     with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task("starting", total=total)
+        task = progress.add_task(says, total=total)
         yield lambda **now: progress.update(task, **now)
 
 
@@ -96,9 +96,8 @@ def training(epochs: int | None) -> Iterator[Any]:
         TimeElapsedColumn(),
         TextColumn("left"),
     )
-    with _task(*columns, TimeRemainingColumn(), total=epochs) as update:
-        if epochs is None:
-            update(description="")
+    says = "" if epochs is None else "starting"
+    with _task(*columns, TimeRemainingColumn(), total=epochs, says=says) as update:
 
         def tell(now: dict[str, float]) -> None:
             text = f"loss {now['loss']:.3f}  " if "loss" in now else ""
